@@ -18,7 +18,7 @@ from coincurve import PrivateKey
 
 from chalicelib.chains.utxo import second_reader
 from chalicelib.chains.utxo.transactions import PaidTo, Unsigned
-from tests.unit.chains.test_utxo_second_reader import KINDS, coin, ordered, segwit, signed
+from tests.support.utxo_orders import KINDS, coin, ordered, segwit, signed
 
 ROUNDS = 5
 BUDGET_MS = 3.0
