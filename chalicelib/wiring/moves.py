@@ -41,22 +41,14 @@ class MoveWiring:
         """For account networks."""
         from chalicelib.usecases.treasury.moves.booking import MoveBooking
         from chalicelib.usecases.treasury.moves.following import MoveFollowing
+        from chalicelib.usecases.treasury.moves.replacement_room import ReplacementRoom
+        from chalicelib.usecases.treasury.topups import TopUps
 
-        parts, chains, outgoing = self._parts, self._chains, self._transactions
-        clock, reader, verdicts = parts.clock_of(network.realm), chains.reader(network), outgoing.verdicts(network)
-        booking = MoveBooking(network, reader, parts.store, parts.rules, clock, verdicts)
-        return MoveFollowing(
-            network,
-            reader,
-            chains.payer(network),
-            parts.store,
-            clock,
-            verdicts,
-            outgoing.stuck(network),
-            booking,
-            parts.rules,
-            self._stakes.stuck_loans(network),
-        )
+        context, payer, outgoing = self._chains.context(network), self._chains.payer(network), self._transactions
+        verdicts, stuck = outgoing.verdicts(network), outgoing.stuck(network)
+        booking = MoveBooking(network, context.reader, context.store, context.rules, context.clock, verdicts)
+        room = ReplacementRoom(context, payer, stuck, TopUps(self.move_fees(network)))
+        return MoveFollowing(context, payer, verdicts, stuck, booking, room, self._stakes.stuck_loans(network))
 
     def move_fees(self, network: Network) -> MoveFees:
         """For account networks."""

@@ -108,8 +108,10 @@ def fill_nonces(args: argparse.Namespace) -> int:
 
     With --over: that of one open payment. Whichever of the two is mined, the payment is paid or given back.
     """
+    from chalicelib.domain.catalogue.coin_settings import NoFreshRate
     from chalicelib.usecases.base.clock import in_realm
     from chalicelib.usecases.treasury.nonce_gaps import NonceFilling
+    from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
     from chalicelib.usecases.wallets.utxos import pays_from_coins
 
     wired = services()
@@ -120,14 +122,15 @@ def fill_nonces(args: argparse.Namespace) -> int:
         return _fill_over(wired, network, args)
     if args.reason is not None:
         raise CanNot("--reason belongs to --over")
-    filling = NonceFilling(network, wired.store, wired.rules, wired.clock_of(network.realm), wired.payer(network))
+    clock, topups = wired.clock_of(network.realm), TopUps(wired.move_fees(network))
+    filling = NonceFilling(network, wired.store, wired.rules, clock, wired.payer(network), topups)
     try:
         with in_realm(network.realm):
             if args.accept:
                 print(f"{args.address} begins with the nonce {filling.accept(args.address)}")
                 return 0
             filled, left = filling.fill(args.address)
-    except (LookupError, ValueError) as error:
+    except (LookupError, ValueError, HotWalletShort, NoFreshRate) as error:
         raise CanNot(str(error)) from error
     print(f"{args.address}: nonces are filled: {', '.join(map(str, filled)) or 'none'}; missing still: {left}")
     return 0

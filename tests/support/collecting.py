@@ -31,6 +31,7 @@ from chalicelib.usecases.treasury.collection.planning import CollectPlanning
 from chalicelib.usecases.treasury.collection.run import CollectRun
 from chalicelib.usecases.treasury.collection.steps import CollectSteps
 from chalicelib.usecases.treasury.hot_floor import HotFloor
+from chalicelib.usecases.treasury.topups import TopUps
 from chalicelib.usecases.treasury.tron.energy_loans import Loans
 from chalicelib.usecases.wallets.sweep_candidates import open_hint, place_id
 from tests.support.memory_store import HandClock, MemoryStore
@@ -65,12 +66,13 @@ class Books(MemoryStore):
 
 
 class Chain:
-    """What it costs and has. `refuses`: what the node says of transfers of tokens. `lent`:
-    the energy for one is there."""
+    """What it costs and has: what the books have, unless `has` says otherwise of the native coin of an address. `refuses`: what
+    the node says of transfers of tokens. `lent`: the energy for one is there."""
 
     def __init__(self, books: Books) -> None:
         self._books = books
         self.fee, self.refuses, self.lent = FEE, "", False
+        self.has: dict[str, int] = {}
 
     def cost(self, payment: Payment) -> FeeEstimate:
         if self.refuses and payment.contract is not None:
@@ -80,7 +82,8 @@ class Chain:
     def balance(self, address: str, contract: str | None = None) -> int:
         coin = self._books.coins["eth" if contract is None else "usdt"]
         found = self._books.get(WalletBalance, network=NETWORK, address=address.lower(), asset=coin.asset)
-        return 0 if found is None else int(found.units)
+        booked = 0 if found is None else int(found.units)
+        return self.has.get(address, booked) if contract is None else booked
 
 
 class Stake:
@@ -191,6 +194,10 @@ class Treasury:
 
     def floor(self) -> None:
         HotFloor(self.network, self.store, self.rules, self.clock, lambda _: self.rates).look()
+
+    @property
+    def topups(self) -> TopUps:
+        return TopUps(self._fees)
 
     @property
     def _fees(self) -> MoveFees:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from chalicelib.domain.addresses.addresses import Address, Wallet, Watched
+from chalicelib.domain.addresses.addresses import Address, RetiredWallet, Wallet, Watched
 from chalicelib.domain.chain import Cursor, FeeQuote
 from chalicelib.domain.deposits.claims import LogClaim
 from chalicelib.domain.deposits.deposits import Deposit
@@ -36,7 +36,7 @@ from chalicelib.domain.webhooks.leases import SweepCursor, Turn
 from chalicelib.domain.webhooks.redelivery import LatestRedelivery, RedeliveryJob
 from chalicelib.domain.withdrawals.batches import WithdrawalBatch
 from chalicelib.domain.withdrawals.payout_line import PayoutLine
-from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter, Withdrawal
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
 from chalicelib.usecases.ports.changes import Absent, Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still
 from chalicelib.usecases.ports.failures import Unavailable
@@ -63,6 +63,8 @@ KEYS: dict[type, tuple[str, ...]] = {
     Address: ("tenant", "id"),
     Watched: ("realm", "family", "address"),
     Wallet: ("network", "role"),
+    RetiredWallet: ("network", "address"),
+    NonceCounter: ("network", "wallet"),
     WalletBalance: ("network", "address", "asset"),
     GreyListEntry: ("realm", "network", "address"),
     Collection: ("id",),

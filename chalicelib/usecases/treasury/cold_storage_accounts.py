@@ -19,6 +19,7 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import FIRST_WAIT_MS, LONGEST_MS, MOST_TOPUPS, Distribution, hot_part
 from chalicelib.domain.treasury.moves import Move, Origin
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.payout_line import Taken
 from chalicelib.usecases.base.current_wallets import wallets_of
 from chalicelib.usecases.base.outbox import News
@@ -30,6 +31,7 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.treasury.moves.planning import planned
+from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
 from chalicelib.usecases.withdrawals.open_payouts import MOST_ADDED_UP, needed_by_payouts
 
 log = logging.getLogger(__name__)
@@ -191,36 +193,37 @@ class Distributor:
         if worth_it and self._fees.too_dear(coin, sum(units for _, _, units in legs), fee):
             self._say(record, "fee_share: the fee is too large a part of it")
             return
-        native = self._fees.native
         if topup:
             if record.topups >= MOST_TOPUPS:
                 self._put_off(record, "as many top-ups as there may be were not enough")
                 return
-            if self._fees.to_spare(hot) < topup + sending:
-                self._say(record, f"liquidity: a top-up of {topup} units of {native.slug}")
-                return
-            move = Move.topup(self._origin(record, 1), native.asset, hot.address, source.address, topup)
-            self._commit(record, [move], topups=record.topups + 1)
+            self._topup(record, hot, source, topup, sending)
             return
         moves = [
             make(self._origin(record, n), coin, source.address, wallet.address, units)
             for n, (make, wallet, units) in enumerate(legs, 1)
         ]
-        self._commit(record, moves, topups=0)
+        news = News(self._clock.now_ms())
+        changes = [change for move in moves for change in planned(news, move)]
+        self._commit(replace(record, topups=0), moves, changes, news)
+
+    def _topup(self, record: Distribution, hot: Wallet, source: Wallet, units: int, sending: int) -> None:
+        news = News(self._clock.now_ms())
+        try:
+            topup = TopUps(self._fees).plan(self._origin(record, 1), hot, source.address, units, sending)
+        except HotWalletShort:
+            self._say(record, f"liquidity: a top-up of {units} units of {self._fees.native.slug}")
+            return
+        self._commit(replace(record, topups=record.topups + 1), [topup.move], topup.changes(news), news)
 
     def _origin(self, record: Distribution, n: int) -> Origin:
         return Origin(self._network.id, f"{self._network.id}|{record.id}", record.number + n, self._clock.now_ms())
 
-    def _commit(self, record: Distribution, moves: Sequence[Move], topups: int) -> None:
-        news = News(self._clock.now_ms())
+    def _commit(self, record: Distribution, moves: Sequence[Move], changes: Sequence[Change], news: News) -> None:
+        """`record` names `moves`, which `changes` plan."""
         ids = tuple(move.id for move in moves)
-        after = replace(
-            record, number=record.number + len(moves), moves=ids, topups=topups, reason=None, version=record.version + 1
-        )
-        changes: list[Change] = [Save(after)]
-        for move in moves:
-            changes += planned(news, move)
-        self._store.commit([*changes, *news.emit()])
+        after = replace(next_version(record), number=record.number + len(moves), moves=ids, reason=None)
+        self._store.commit([Save(after), *changes, *news.emit()])
 
     def _ready(self, wallet: Wallet, coin: Coin) -> Distribution | None:
         """The wallet's record, where nothing is under way and nothing has to wait. What has come to rest is taken note of first."""

@@ -12,7 +12,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import topup_units
-from chalicelib.domain.treasury.moves import Move, Origin, move_command, move_work
+from chalicelib.domain.treasury.moves import Move, Origin, move_command, move_id, move_work
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.outbox import News
@@ -24,7 +24,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.first_nonce import agreed_nonce
 from chalicelib.usecases.transactions.open_nonces import open_nonces
 from chalicelib.usecases.treasury.moves.checks import MoveChecks
-from chalicelib.usecases.treasury.moves.planning import planned
+from chalicelib.usecases.treasury.topups import TopUps
 from chalicelib.usecases.wallets.signers import SIGN, signing_wallet
 
 MOST = 10
@@ -34,8 +34,11 @@ MOST = 10
 class NonceFilling:
     """Of one network of accounts. Needs no key."""
 
-    def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, payer: ChainPayer) -> None:
+    def __init__(
+        self, network: Network, store: Store, rules: AddressRules, clock: Clock, payer: ChainPayer, topups: TopUps
+    ) -> None:
         self._network, self._store, self._rules, self._clock, self._payer = network, store, rules, clock, payer
+        self._topups = topups
 
     def accept(self, address: str) -> int:
         """Let an address that has none of our transactions begin with the nonce that every node says; that nonce.
@@ -51,8 +54,8 @@ class NonceFilling:
         return first
 
     def fill(self, address: str) -> tuple[list[int], int]:
-        """The nonces that are filled now, and how many are missing then. Raises LookupError, NonceUnsure, Unavailable,
-        Conflict."""
+        """The nonces that are filled now, and how many are missing then. Raises LookupError, HotWalletShort, NoFreshRate,
+        NonceUnsure, Unavailable, Conflict."""
         network = self._network
         source = self._rules.normalize(network.slug, address)
         path = self._path(source)
@@ -64,7 +67,7 @@ class NonceFilling:
         missing = [nonce for nonce in range(first, counter.next) if nonce not in held]
         filled = missing[:MOST]
         if path is not None and filled:
-            self._top_up(source, filled, spare=not held)
+            self._top_up(source, filled, waits=bool(held))
         for nonce in filled:
             news = News(self._clock.now_ms())
             filler = Move.fill(self._origin(source, nonce, news.at), self._native, source, path, nonce)
@@ -72,12 +75,13 @@ class NonceFilling:
             self._store.commit([Save(filler), Open(move_work(filler)), *news.emit()])
         return filled, len(missing) - len(filled)
 
-    def _top_up(self, address: str, nonces: list[int], spare: bool) -> None:
-        """For the fees of so many fillers, out of the hot wallet. `spare`: what is there is not for the fee of anything else."""
+    def _top_up(self, address: str, nonces: list[int], waits: bool) -> None:
+        """For the fees of so many fillers, out of the hot wallet. `waits`: something built or signed waits behind them, and what
+        is there is for its fee."""
         network = self._network
         cost = self._payer.cost(Payment(address, address, None, 1, 0)).fee * len(nonces) + 1
         place = {"network": network.id, "address": self._rules.storage_form(network.slug, address), "asset": self._native}
-        found = self._store.get(WalletBalance, **place) if spare else None
+        found = None if waits else self._store.get(WalletBalance, **place)
         short = topup_units(cost, max(0, 0 if found is None else found.units))
         hot = wallet_of(self._store, network.id, "hot")
         if not short:
@@ -86,9 +90,10 @@ class NonceFilling:
             raise LookupError(f"{network.id} has no hot wallet, which pays the fees")
         news = News(self._clock.now_ms())
         amount = min(short, MoveChecks(self._store, self._rules).most_topup(network))
-        move = Move.topup(self._origin(address, nonces[0], news.at), self._native, hot.address, address, amount)
-        if self._store.get(Move, network=network.id, id=move.id) is None:
-            self._store.commit([*planned(news, move), *news.emit()])
+        origin = self._origin(address, nonces[0], news.at)
+        if self._store.get(Move, network=network.id, id=move_id(origin.owner, "topup", origin.number)) is None:
+            topup = self._topups.plan(origin, hot, address, amount, begun=waits)
+            self._store.commit([*topup.changes(news), *news.emit()])
 
     @property
     def _native(self) -> AssetId:

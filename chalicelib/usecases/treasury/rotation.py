@@ -42,6 +42,7 @@ from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.treasury.consolidation.parts import open_moves
 from chalicelib.usecases.treasury.moves.planning import planned
 from chalicelib.usecases.treasury.retired_wallets import Begun, UnderWay
+from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
 from chalicelib.usecases.wallets.lookup import retired_wallets
 from chalicelib.usecases.wallets.utxos import coins_of, pays_from_coins
 
@@ -267,7 +268,7 @@ class Drains:
                 found.append(self._drain(old, len(found), coin, target, costs.free[coin.asset]))
         if found:
             return found
-        if missing and (topup := self._topup(old, native, missing, costs)):
+        if missing and (topup := self._topup(old, missing, costs)):
             return topup
         if native not in worth or native.asset in mine:
             return []
@@ -297,20 +298,19 @@ class Drains:
                 costs.refused = costs.refused if coin.asset in mine else f"{coin.slug}: {refused}"
         return costs
 
-    def _topup(self, old: RetiredWallet, native: Coin, units: int, costs: Costs) -> list[Move]:
+    def _topup(self, old: RetiredWallet, units: int, costs: Costs) -> list[Move]:
         """Native coins from the hot wallet, for the fee of a token that shall leave; nothing while that has too few."""
-        hot, fees = wallet_of(self._store, self._network.id, "hot"), self._fees()
+        hot = wallet_of(self._store, self._network.id, "hot")
         if hot is None:
             return []
         try:
-            free = min(fees.to_spare(hot), self._reader.balance(hot.address) - fees.spoken_for(hot, native))
+            # On the condition that the wallets of all planned moves stay (`_using`).
+            return [TopUps(self._fees()).plan(self._origin(old, 0), hot, old.address, units).move]
         except NoFreshRate as error:
             costs.refused = str(error)
-            return []
-        if free < units or free < units + fees.cost(native, hot.address, old.address, units):
-            costs.refused = f"the hot wallet has {free} of {units} units for the fee of its tokens"
-            return []
-        return [Move.topup(self._origin(old, 0), native.asset, hot.address, old.address, units)]
+        except HotWalletShort as short:
+            costs.refused = f"the hot wallet has {short.free} of {units} units for the fee of its tokens"
+        return []
 
     def _drain(self, old: RetiredWallet, index: int, coin: Coin, target: Wallet, amount: int, bare: bool = False) -> Move:
         return Move.drain(self._origin(old, index), coin, old.address, target.address, amount, bare=bare)

@@ -73,12 +73,10 @@ class MoveFees:
     def provided(self, coin: Coin, source: str, transfers: Sequence[tuple[str, int]], hot: Wallet) -> Provision:
         """How the fee of a token's `transfers` (recipient, units) out of `source` is provided, by the fees of now.
 
-        What counts as there is what both the ledger and the chain know of: coins that are only seen may go again. Raises Refused
-        where one of them would fail, Unavailable.
+        Raises Refused where one of them would fail, Unavailable.
         """
         needed = sum(self.cost(coin, source, recipient, amount) for recipient, amount in transfers)
-        there = min(self.booked(source, self.native).units, self._reader().balance(source))
-        topup = topup_units(needed, max(0, there))
+        topup = topup_units(needed, max(0, self.on_hand(source, self.native)))
         return Provision(topup, self._sending(hot, source, topup) if topup else 0, needed)
 
     def _sending(self, hot: Wallet, source: str, topup: int) -> int:
@@ -93,6 +91,11 @@ class MoveFees:
         place = self._rules.storage_form(self._network.slug, address)
         found = self._store.get(WalletBalance, network=self._network.id, address=place, asset=coin.asset)
         return found or WalletBalance(self._network.id, place, coin.asset)
+
+    def on_hand(self, address: str, coin: Coin) -> int:
+        """Units at an address (public spelling) that both the ledger and the chain know of: coins that are only seen may go again.
+        Raises Unavailable."""
+        return min(self.booked(address, coin).units, self._reader().balance(address, coin.contract))
 
     def limit(self, coin: Coin, name: str) -> int | None:
         """A setting of the coin in its units, None where there is none. Raises NoFreshRate."""
@@ -136,12 +139,6 @@ class MoveFees:
         if now - rate.at > LAST_KNOWN_MS:
             raise NoFreshRate(coin, "collectThreshold")
         return rate.decimal, rates.fresh(coin.slug, now) is None
-
-    def to_spare(self, hot: Wallet) -> int:
-        """Units of the native coin that new top-ups may take from the hot wallet: what no planned move takes, above its floor.
-        A top-up for what is signed may go below (`moves/following`). Raises NoFreshRate, Unavailable."""
-        floor = self.limit(self.native, "hotFloor") or 0
-        return self.booked(hot.address, self.native).units - self.spoken_for(hot, self.native) - floor
 
     def spoken_for(self, hot: Wallet, coin: Coin) -> int:
         """Units of `coin` that moves which are not signed yet will take from the hot wallet. How many moves there are is bounded

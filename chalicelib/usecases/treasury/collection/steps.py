@@ -45,6 +45,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.grey_list import grey_listed
 from chalicelib.usecases.treasury.collection.fees import MoveFees, Provision
 from chalicelib.usecases.treasury.moves.planning import dropped, planned
+from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
 from chalicelib.usecases.treasury.tron.energy_loans import Loans
 from chalicelib.usecases.wallets.sweep_candidates import place_id
 
@@ -61,7 +62,7 @@ class CollectSteps:
     ) -> None:
         """`loans`: where energy can be lent in place of coins that are burnt (Tron)."""
         self._network, self._store, self._rules, self._clock, self._fees = network, store, rules, clock, fees
-        self._loans = loans
+        self._loans, self._topups = loans, TopUps(fees)
 
     def advance(self, collection_id: str) -> None:
         """Take every step that can be taken now. Safe at any time, twice, at once. Raises Conflict, Unavailable."""
@@ -221,22 +222,20 @@ class CollectSteps:
         return self._save(before, after, lent, news) and False
 
     def _topup(self, before: Collection, hot: Wallet, fees: Provision) -> bool:
-        """Native coins for the fee, out of the hot wallet, which keeps its own floor."""
+        """Native coins for the fee, out of the hot wallet."""
         if before.topups_since >= MOST_TOPUPS:
             return self._park(before, "topups", f"{before.topups_since} top-ups were not enough")
-        native = self._fees.native
-        try:
-            spare = self._fees.to_spare(hot)
-        except NoFreshRate as error:
-            return self._wait(before, "no_rate", str(error))
-        if spare < fees.topup + fees.topup_fee:
-            return self._wait(before, "liquidity", f"a top-up of {fees.topup} units of {native.slug}")
         news = News(self._clock.now_ms())
         origin = Origin(self._network.id, before.id, len(before.topups) + 1, news.at)
-        move = Move.topup(origin, native.asset, hot.address, before.address, fees.topup)
+        try:
+            topup = self._topups.plan(origin, hot, before.address, fees.topup, fees.topup_fee)
+        except NoFreshRate as error:
+            return self._wait(before, "no_rate", str(error))
+        except HotWalletShort:
+            return self._wait(before, "liquidity", f"a top-up of {fees.topup} units of {self._fees.native.slug}")
         after = went_on(before, "topup_sent", news.at)
-        after = replace(after, topups=(*before.topups, move.id), topped_up=before.topped_up + move.amount)
-        return self._save(before, after, planned(news, move), news) and False
+        after = replace(after, topups=(*before.topups, topup.move.id), topped_up=before.topped_up + topup.move.amount)
+        return self._save(before, after, topup.changes(news), news) and False
 
     def _sweep(self, before: Collection, coin: Coin, destination: Wallet) -> bool:
         news = News(self._clock.now_ms())

@@ -7,23 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.sightings import Ours
-from chalicelib.domain.treasury.collections import topup_units
-from chalicelib.domain.treasury.moves import Move, MoveKind, Origin, move_command, move_id
+from chalicelib.domain.treasury.moves import Move, MoveKind, move_command
 from chalicelib.domain.work import Work
-from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import put_back
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
-from chalicelib.usecases.ports.accounts import ChainPayer, Payment
-from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Change, Save, Still
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.ports.accounts import ChainPayer
+from chalicelib.usecases.ports.changes import Change, Save
+from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.transactions.chain_cache import Answers
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import GivenUps
@@ -35,12 +29,10 @@ from chalicelib.usecases.transactions.replacements import Stuck
 from chalicelib.usecases.transactions.round_robin import Asking
 from chalicelib.usecases.transactions.sorting import Out, Sorted
 from chalicelib.usecases.treasury.moves.booking import MoveBooking
-from chalicelib.usecases.treasury.moves.planning import planned
+from chalicelib.usecases.treasury.moves.replacement_room import ReplacementRoom
 
 log = logging.getLogger(__name__)
 
-MOST_TOPUPS = 3
-"""So many top-ups for the replacements of a move that sends everything."""
 IDLE_SECONDS = 60
 """A move that stood still this long without being signed is asked for again: a command may be lost, coins may have come."""
 
@@ -50,21 +42,19 @@ class MoveFollowing:
 
     def __init__(
         self,
-        network: Network,
-        reader: ChainReader,
+        context: NetworkContext,
         payer: ChainPayer,
-        store: Store,
-        clock: Clock,
         verdicts: Verdicts,
         stuck: Stuck,
         booking: MoveBooking,
-        rules: AddressRules,
+        room: ReplacementRoom,
         loans: Mapping[MoveKind, Stuck] | None = None,
     ) -> None:
         """`loans`: what knows when a loan is stuck, by its kind, where the network has any."""
-        self._network, self._reader, self._payer, self._verdicts = network, reader, payer, verdicts
-        self._store, self._clock, self._stuck, self._booking = store, clock, stuck, booking
-        self._answers, self._rules = Answers(reader), rules
+        network, reader, store = context.network, context.reader, context.store
+        self._network, self._payer, self._verdicts, self._room = network, payer, verdicts, room
+        self._store, self._clock, self._stuck, self._booking = store, context.clock, stuck, booking
+        self._answers, self._rules = Answers(reader), context.rules
         self._loans, self._losses = loans or {}, Losses(network, reader, store)
         self._given_ups = GivenUps(network, store, self._losses, verdicts)
         self.waits_for_scan = False
@@ -170,7 +160,7 @@ class MoveFollowing:
             move.id, move, move.unsigned or "", ours, move.source, "normal", move.updated_at, news.at, scanned,
             (move.asset, move.amount),
         )  # fmt: skip
-        topup = self._room(move, news) if standing.replace and move.bare else None
+        topup = self._room.made(move, news) if standing.replace and move.bare else None
         asks = standing.replace and topup is None
         after = replace(move, usurped=standing.usurped, renew=asks or move.renew)
         changes: list[Change] = [] if after == move else [Save(replace(after, version=move.version + 1))]
@@ -179,31 +169,3 @@ class MoveFollowing:
             news.command(move_command(move))
         if changes or asks:
             self._store.commit([*changes, *news.emit()])
-
-    def _room(self, move: Move, news: News) -> list[Change] | None:
-        """What sends everything leaves no room for a higher fee: the changes that plan a top-up from the hot wallet, where that is
-        all that is missing; None where nothing is missing.
-
-        It was begun, so it may take the hot wallet below its floor. Raises Unavailable.
-        """
-        try:
-            self._payer.renew(move.unsigned or "", "normal", move.source)
-        except InsufficientFunds:
-            pass
-        except Refused:
-            return None  # whoever signs says why
-        else:
-            return None
-        native, hot = move.asset, wallet_of(self._store, self._network.id, "hot")
-        wanted = [(Move, {"network": move.network, "id": move_id(move.id, "topup", n)}) for n in range(1, MOST_TOPUPS + 1)]
-        before = [found for found in self._store.get_many(wanted) if found is not None]
-        now = self._payer.cost(Payment(move.source, move.recipient, None, 1, move.nonce or 0)).fee
-        needed = max(now, -(-move.fee * 9 // 8))
-        if hot is None or any(not found.at_rest for found in before):
-            return []
-        if len(before) == MOST_TOPUPS or not self._stuck.affordable(move, needed):
-            log.warning("ALARM %s: move %s is stuck, and a fee of %d is not provided", self._network.id, move.id, needed)
-            return []
-        units = topup_units(needed, max(0, self._reader.balance(move.source) - move.amount))
-        topup = Move.topup(Origin(move.network, move.id, len(before) + 1, news.at), native, hot.address, move.source, units)
-        return [*planned(news, topup), Still(hot)] if units else []
