@@ -56,9 +56,8 @@ class StakeWiring:
         from chalicelib.usecases.treasury.tron.stake_signing import StakeSigning
 
         parts, chains, signer = self._parts, self._chains, self._custody.signer
-        outgoing = self._transactions
-        second_of, every_node = chains.second_readers.accounts, outgoing.hearings.every_node
-        return StakeSigning(parts.store, chains.context, signer, chains.staking_node, second_of, outgoing.renewals, every_node)
+        signing = self._transactions.account_signing(chains.second_readers.accounts)
+        return StakeSigning(parts.store, chains.context, signer, chains.staking_node, signing)
 
     def loans(self, network: Network) -> Loans | None:
         """The loans of the hot wallet's energy; None for a network that has none."""

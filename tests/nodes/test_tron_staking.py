@@ -11,6 +11,7 @@ from chalicelib.chains.tron.reader import TronReader
 from chalicelib.chains.tron.transactions import decode
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.ids import AssetId
 from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.treasury.moves import Move
@@ -304,6 +305,7 @@ def test_an_altered_stake_is_not_replaced(shop: Shop, caplog: pytest.LogCaptureF
         "amount": replace(stake, amount=11 * TRX),
         "resource": replace(stake, resource="BANDWIDTH"),
         "wallet": replace(stake, wallet=stranger()),
+        "coin": replace(stake, asset=AssetId(f"{stake.asset}-like")),
         "nothing signed": replace(stake, raw="00"),
         "id": replace(stake, hash="77" * 32),
         "bytes": forged,

@@ -21,7 +21,7 @@ from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.second_reader import Order
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions.errors import ReadersDiffer
-from chalicelib.usecases.treasury.tron import stake_signing
+from chalicelib.usecases.treasury.tron.stake_attempts import StakeAttempts
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from tests.nodes.tron_shops import TRON, Shop, staking_shop
@@ -202,7 +202,7 @@ def test_the_second_reader_alone_lets_no_altered_stake_be_signed(shop: Shop, mon
     version = stake.version
     with monkeypatch.context() as patch:
         patch.setattr(TronStaking, "digest", lambda _, unsigned: sha256(bytes.fromhex(unsigned)).digest())
-        patch.setattr(stake_signing, "_unlike_order", lambda *_: [])
+        patch.setattr(StakeAttempts, "altered", lambda *_: [])
         for name, raw in alterations(decode(bytes.fromhex(stake.unsigned))).items():
             altered = replace(stake, unsigned=raw.hex(), hash=sha256(raw).hexdigest(), version=(version := version + 1))
             services().store.commit([Save(altered)])

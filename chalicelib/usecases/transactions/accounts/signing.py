@@ -125,7 +125,7 @@ class Attempts(Protocol[R, P]):
         ...
 
     def cure(self, record: R, mismatch: OrderMismatch) -> None:
-        """Store what lets an order go on that `proved` refused, and that nothing was signed for. Raises Conflict."""
+        """Let an order go on that `proved` refused and that nothing was signed for, or end it. Raises Conflict."""
         ...
 
     def altered(self, before: R) -> list[str]:
@@ -186,8 +186,8 @@ class AccountSigning:
     def again(self, attempts: Attempts[R, P], before: R) -> R | None:
         """Sign and store what replaces the newest attempt; None while that can not be, or need not any more. Raises as `first`."""
         network, payer = attempts.network, attempts.payer
-        raw, txid, unsigned = before.raw, before.txid, before.unsigned
-        if raw is None or txid is None or unsigned is None:
+        raw, txid, unsigned = before.raw, before.txid, before.unsigned or ""
+        if raw is None or txid is None:
             return None
         facts = attempts.facts(before)
         unlike = unlike_signed(payer, self._rules, network, raw, txid, unsigned, facts.sender)
