@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.versions import next_version
 
 MOST_SEEN = 200
 """Blocks that are kept of one subject, which is met in one block of each branch. An item has 400 KB, and this is 40."""
@@ -37,7 +38,7 @@ class Sighting:
         """The version to save; this very record where the block was noted before."""
         if found in self.seen:
             return self
-        return replace(self, seen=(*self.seen, found)[-MOST_SEEN:], version=self.version + 1)
+        return replace(next_version(self), seen=(*self.seen, found)[-MOST_SEEN:])
 
 
 def nonce_subject(sender: str, nonce: int) -> str:

@@ -12,6 +12,7 @@ from decimal import Context, Decimal
 from typing import Literal, get_args
 
 from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId, asset_parts, derived_id, network_parts
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.work import Work, time_order
 
 CollectionState = Literal[
@@ -121,17 +122,17 @@ class Collecting:
         """The id of the next collection of a coin, and this record with that collection open."""
         number = self.number + 1
         id = derived_id("col", self.network, self.address, slug, str(number))
-        return id, replace(self, open={**self.open, slug: id}, number=number, version=self.version + 1)
+        return id, replace(next_version(self), open={**self.open, slug: id}, number=number)
 
     def without(self, slug: str) -> Collecting:
         """This record once the coin's collection is settled."""
         rest = {name: id for name, id in self.open.items() if name != slug}
-        return replace(self, open=rest, version=self.version + 1)
+        return replace(next_version(self), open=rest)
 
     def past(self, collection: str) -> Collecting:
         """This record once that collection is settled: a coin has several at the hot wallet of a UTXO network."""
         rest = {name: id for name, id in self.open.items() if id != collection}
-        return replace(self, open=rest, version=self.version + 1)
+        return replace(next_version(self), open=rest)
 
 
 def collection_work(collection: Collection) -> Work:
@@ -161,7 +162,7 @@ def went_on(before: Collection, state: CollectionState, now: int) -> Collection:
 def ended(before: Collection, state: Ending, now: int) -> Collection:
     """`before` settled, in its next version."""
     after = replace(before, state=state, reason=None, detail=None, again=False, ended_at=now)
-    return replace(after, updated_at=now, version=before.version + 1)
+    return replace(after, updated_at=now, version=version_after(before))
 
 
 def topup_units(cost: int, there: int) -> int:

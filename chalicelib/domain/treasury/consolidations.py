@@ -18,6 +18,7 @@ from chalicelib.domain.ids import AssetId, NetworkId, TenantId, network_parts
 from chalicelib.domain.transactions.utxo_attempts import Attempts, Contents, SpentCoin
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
 from chalicelib.domain.treasury.moves import operators
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Command, Work, time_order
 
 MOST_PLACES = 7
@@ -200,7 +201,7 @@ class CoinMove(Attempts[CoinAttempt]):
 
     def next(self, now: int) -> CoinMove:
         """The next version, to be saved."""
-        return replace(self, updated_at=now, version=self.version + 1)
+        return replace(next_version(self), updated_at=now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +237,7 @@ class ConsolidationQueue:
 
     def next(self) -> ConsolidationQueue:
         """The next version, to be saved."""
-        return replace(self, version=self.version + 1)
+        return next_version(self)
 
 
 def arranged(coins: Iterable[MovedCoin]) -> tuple[MovedCoin, ...]:

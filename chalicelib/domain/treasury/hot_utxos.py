@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.versions import next_version
 
 MOST_COINS = 1_800
 """About 190 bytes a coin at the most: what fits in one item of 400 KB, with room. Of more, the smallest are left out."""
@@ -54,7 +55,7 @@ class HeldCoins:
 
     def next(self) -> HeldCoins:
         """The next version, to be saved."""
-        return replace(self, version=self.version + 1)
+        return next_version(self)
 
     def came(self, coin: HeldCoin) -> HeldCoins:
         """The record with a final UTXO: one that was gone is back, reserved as before."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chalicelib.domain.ids import AssetId, TenantId
+from chalicelib.domain.versions import version_after
 
 DAY_MS = 24 * 3600 * 1000
 MONTH_MS = 30 * DAY_MS
@@ -121,7 +122,7 @@ def with_payments(
         if alone or (paid.address not in limited and len(limited) >= MOST_PAYEES):
             before = own.get(paid.address) or PayeeSpent(spent.tenant, spent.asset, paid.address)
             window = booked((record or before).window, now, paid.units, MONTH_MS)
-            apart[paid.address] = PayeeSpent(spent.tenant, spent.asset, paid.address, window, before.version + 1)
+            apart[paid.address] = PayeeSpent(spent.tenant, spent.asset, paid.address, window, version_after(before))
         else:
             limited[paid.address] = [list(entry) for entry in booked(limited.get(paid.address, []), now, paid.units, MONTH_MS)]
     over = sum(len(window) for window in limited.values()) - MOST_IN_ALL
@@ -135,7 +136,7 @@ def with_payments(
     day = booked(day, now, total, DAY_MS)
     if free:
         unsigned = booked(unsigned, now, free, DAY_MS)
-    return Spent(spent.tenant, spent.asset, day, limited, unsigned, spent.version + 1), apart
+    return Spent(spent.tenant, spent.asset, day, limited, unsigned, version_after(spent)), apart
 
 
 def without_payment(spent: Spent, own: PayeeSpent | None, now: int, at: int, paid: Paid) -> tuple[Spent, PayeeSpent | None]:
@@ -152,9 +153,9 @@ def without_payment(spent: Spent, own: PayeeSpent | None, now: int, at: int, pai
         if there:
             limited[paid.address] = [list(entry) for entry in returned(window, at, paid.units)]
         if own is not None and there < paid.units:
-            apart = PayeeSpent(own.tenant, own.asset, own.address, returned(own.window, at, paid.units - there), own.version + 1)
+            apart = PayeeSpent(own.tenant, own.asset, own.address, returned(own.window, at, paid.units - there), version_after(own))
     day, unsigned = spent.day, spent.unsigned
     if at > now - DAY_MS:
         day = returned(day, at, paid.units)
         unsigned = unsigned if paid.signed else returned(unsigned, at, paid.units)
-    return Spent(spent.tenant, spent.asset, day, limited, unsigned, spent.version + 1), apart
+    return Spent(spent.tenant, spent.asset, day, limited, unsigned, version_after(spent)), apart

@@ -13,6 +13,7 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import TenantId, asset_parts, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.hot_utxos import HeldCoins
+from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.bundles import MOST_PAYOUTS, Bundle, BundledPayout, bundle_work
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal, ended, fee_at
 from chalicelib.usecases.base.outbox import News
@@ -221,7 +222,7 @@ class BundleGathering:
                 return bundle, held
             if counted.changes:
                 # The step itself has no room for it. Who dies between the two has counted it, and it is not counted again.
-                before = replace(counted.withdrawal, version=before.version + 1)
+                before = replace(counted.withdrawal, version=version_after(before))
                 self._store.commit([Save(before), *counted.changes])
         news = News(self._clock.now_ms())
         _, views = catalogue_views(self._store, before)
@@ -254,7 +255,7 @@ class BundleGathering:
             unsigned="",
             created_at=news.at if known is None else known.created_at,
             bundle=bundle.id,
-            version=1 if known is None else known.version + 1,
+            version=version_after(known),
         )
         after = replace(
             before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee, fee_wait=ended(before.fee_wait),

@@ -11,6 +11,7 @@ from chalicelib.domain.catalogue.coin_settings import NoFreshRate, amount_text, 
 from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.ledger import Balance
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order, waiting_order
 from chalicelib.domain.withdrawals.withdrawals import FEES_WAIT_MS, PendingReason, Withdrawal
 from chalicelib.encoding.ed25519 import verify
@@ -123,7 +124,7 @@ class PayoutChecks:
         log.info("%s: %s waits: outgoing payments are stopped", network.id, before.id)
         # As soon as payments go on, the oldest first.
         due, now = waiting_order(before.tenant, before.created_at), self._clock.now_ms()
-        halted = replace(before, pending_reason="halted", updated_at=now, line=due, version=before.version + 1)
+        halted = replace(next_version(before), pending_reason="halted", updated_at=now, line=due)
         self._store.commit(moved_in_line(before, halted))
 
     def _wait(self, network: Network, before: Withdrawal, reason: PendingReason, what: str) -> None:
@@ -131,7 +132,7 @@ class PayoutChecks:
             log.warning("ALARM %s: %s waits %s", network.id, before.id, what)
         now = self._clock.now_ms()
         due = aside_order(before, now + RETRY_MS)
-        waiting = replace(before, pending_reason=reason, updated_at=now, line=due, version=before.version + 1)
+        waiting = replace(next_version(before), pending_reason=reason, updated_at=now, line=due)
         self._store.commit(moved_in_line(before, waiting))
 
     def fail(self, before: Withdrawal, why: str) -> Withdrawal:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.ids import NetworkId, asset_parts, network_parts
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import NonceUse, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.open_work import pages_of
@@ -38,7 +39,7 @@ def made_anew(store: Store, catalogue: Catalogue, withdrawal: Withdrawal, nonce:
             raise LookupError(f"{holder} pays {withdrawal.id}: nothing else may be signed for it, unless it leaves there by itself")
         allotted = -1
         # As of every order that left its bundle: by that it is found again.
-        waits = replace(withdrawal, pending_reason="liquidity", version=withdrawal.version + 1)
+        waits = replace(next_version(withdrawal), pending_reason="liquidity")
         changes.append(Save(waits))
     else:
         use = store.get(NonceUse, owner=order.id)
@@ -46,7 +47,7 @@ def made_anew(store: Store, catalogue: Catalogue, withdrawal: Withdrawal, nonce:
             raise LookupError(f"{order.id} was not allotted the nonce {nonce}, but {None if use is None else use.nonce}")
         allotted = use.nonce
     anew = replace(
-        order,
+        next_version(order),
         network=withdrawal.network,
         wallet=withdrawal.from_address,
         nonce=allotted,
@@ -58,7 +59,6 @@ def made_anew(store: Store, catalogue: Catalogue, withdrawal: Withdrawal, nonce:
         recipient=withdrawal.to_address,
         amount=withdrawal.amount,
         unsigned="",
-        version=order.version + 1,
     )
     store.commit([Save(anew), *changes])
     return anew

@@ -15,6 +15,7 @@ from chalicelib.domain.transactions.given_up import GivenKind, GivenUp, given_up
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import WorkKind
@@ -91,7 +92,7 @@ class GivingUp:
             id, self._network.id, wanted.kind, wanted.owner, by, reason, self._clock.now_ms(), scanned.height, ours.txids
         )
         if before is not None:
-            decision = replace(decision, version=before.version + 1)
+            decision = replace(decision, version=version_after(before))
         past = [Close(given_up_work(before))] if before is not None and before.state == "open" else []
         self._store.commit([Save(decision), *past, Open(given_up_work(decision)), Still(record)])
         return decision

@@ -16,6 +16,7 @@ from dataclasses import replace
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.given_up import GivenUp, given_up_work
 from chalicelib.domain.transactions.sightings import Ours
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.changes import Change, Open, Save
 from chalicelib.usecases.ports.store import Store
@@ -40,7 +41,7 @@ def watched_on(store: Store, watch: GivenUp) -> list[Change]:
     before = store.get(GivenUp, id=watch.id)
     if before is not None and before.state == "open":
         return []
-    new = replace(watch, version=1 if before is None else before.version + 1)
+    new = replace(watch, version=version_after(before))
     return [Save(new), Open(given_up_work(new))]
 
 

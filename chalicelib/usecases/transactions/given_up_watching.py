@@ -28,6 +28,7 @@ from chalicelib.domain.transactions.sightings import Seen
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.moves import Move, move_work
 from chalicelib.domain.treasury.stakes import Stake, stake_work
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
@@ -120,7 +121,7 @@ class GivenUpWatching:
         after = stepped(
             news, views, withdrawal, replace(withdrawal, status="confirming", failure=None, txid=seen.txid, updated_at=news.at)
         )
-        again = replace(order, state="signed", round=order.round + 1, version=order.version + 1)
+        again = replace(next_version(order), state="signed", round=order.round + 1)
         balance = self._store.get(Balance, tenant=tenant, asset=withdrawal.asset) or Balance(tenant, withdrawal.asset)
         money = moved(news, views, balance, back)
         changes = [Save(after), Save(again), Open(sent_work(withdrawal)), *money, *news.emit()]
@@ -142,9 +143,7 @@ class GivenUpWatching:
             return
         now = self._clock.now_ms()
         back = ledger.move_reversed(self._booked(move.id, move.round), move.id, move.round, now)
-        again = replace(
-            move, state="signed", reason=None, arrived=None, round=move.round + 1, updated_at=now, version=move.version + 1
-        )
+        again = replace(next_version(move), state="signed", reason=None, arrived=None, round=move.round + 1, updated_at=now)
         self._revive(decision, seen, [Save(again), Open(move_work(again)), Post(back)])
 
     def _stake(self, decision: GivenUp, scanned: Scanned) -> None:
@@ -159,7 +158,7 @@ class GivenUpWatching:
         seen = self._seen(decision, stake, scanned)
         if seen is None:
             return
-        again = replace(stake, status="pending", reason=None, version=stake.version + 1)
+        again = replace(next_version(stake), status="pending", reason=None)
         self._revive(decision, seen, [Save(again), Open(stake_work(again))])
 
     def _seen(self, decision: GivenUp, record: Record, scanned: Scanned) -> Seen | None:
@@ -190,7 +189,7 @@ class GivenUpWatching:
         if used and decision.used_at is not None and scanned.height - decision.used_at >= self._network.reorg_depth:
             self._end(decision, "over")
         elif used != (decision.used_at is not None):
-            noted = replace(decision, used_at=scanned.tip if used else None, version=decision.version + 1)
+            noted = replace(next_version(decision), used_at=scanned.tip if used else None)
             self._store.commit([Save(noted)])
 
     def _booked(self, record: str, round_: int) -> JournalEntry:
@@ -200,7 +199,7 @@ class GivenUpWatching:
         return entry
 
     def _revive(self, decision: GivenUp, seen: Seen, changes: list[Change]) -> None:
-        done = replace(decision, state="mined", version=decision.version + 1)
+        done = replace(next_version(decision), state="mined")
         self._store.commit([*changes, Save(done), Close(given_up_work(decision))])
         log.error(
             "ALARM %s: %s was given up by %s (%s), and its transaction %s is in block %d: what was given back is taken back",
@@ -208,5 +207,5 @@ class GivenUpWatching:
         )
 
     def _end(self, decision: GivenUp, state: str) -> None:
-        done = replace(decision, state="mined" if state == "mined" else "over", version=decision.version + 1)
+        done = replace(next_version(decision), state="mined" if state == "mined" else "over")
         self._store.commit([Save(done), Close(given_up_work(decision))])

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.node_silence import Contact, NodeSilence
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
@@ -69,7 +70,7 @@ class NodeVotes:
             since = found.after(contacts, self._clock.now_ms())
             if since == found.since:
                 return found
-            changed = replace(found, since=since, version=found.version + 1)
+            changed = replace(next_version(found), since=since)
             self._store.commit([Save(changed)])
             return changed
 

@@ -15,6 +15,7 @@ from itertools import zip_longest
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.rounds import AskingRound, place_of, turned
+from chalicelib.domain.versions import version_after
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.usecases.base.fairness import in_turn
 from chalicelib.usecases.ports.changes import Conflict, Save
@@ -62,7 +63,7 @@ class Asking:
         after = replace(at, version=known.version)
         if after == known:
             return known
-        after = replace(after, version=known.version + 1)
+        after = replace(after, version=version_after(known))
         try:
             self._store.commit([Save(after)])
         except Conflict:

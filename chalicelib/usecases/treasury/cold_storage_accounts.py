@@ -19,7 +19,7 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import FIRST_WAIT_MS, LONGEST_MS, MOST_TOPUPS, Distribution, hot_part
 from chalicelib.domain.treasury.moves import Move, Origin
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.payout_line import Taken
 from chalicelib.usecases.base.current_wallets import wallets_of
 from chalicelib.usecases.base.outbox import News
@@ -91,7 +91,7 @@ class Distributor:
         if record.reason == reason:
             return
         log.info("%s: what %s has of %s waits: %s", record.network, record.address, record.asset, reason)
-        self._store.commit([Save(replace(record, reason=reason, version=record.version + 1))])
+        self._store.commit([Save(replace(next_version(record), reason=reason))])
 
     def _held(self, coins: Sequence[Coin], hot: Wallet, wallets: dict[Role, Wallet | None]) -> list[tuple[Coin, Held]]:
         places = [(coin, role, wallet) for coin in coins for role, wallet in wallets.items() if wallet is not None]
@@ -240,7 +240,7 @@ class Distributor:
             if bad:
                 self._put_off(record, f"move {bad[0].id}: {bad[0].state}: {bad[0].reason}")
                 return None
-            record = replace(record, moves=(), tries=0, look_at=0, version=record.version + 1)
+            record = replace(next_version(record), moves=(), tries=0, look_at=0)
             self._store.commit([Save(record)])
         return record if record.look_at <= self._clock.now_ms() else None
 
@@ -249,7 +249,7 @@ class Distributor:
         pause = min(FIRST_WAIT_MS * 2 ** min(record.tries, 20), 24 * LONGEST_MS)
         look_at = self._clock.now_ms() + pause
         after = replace(record, moves=(), topups=0, tries=record.tries + 1, look_at=look_at, reason=reason[:300])
-        self._store.commit([Save(replace(after, version=record.version + 1))])
+        self._store.commit([Save(replace(after, version=version_after(record)))])
         log.error("ALARM %s: what %s has of %s can not go on: %s", record.network, record.address, record.asset, reason)
 
     def _record(self, wallet: Wallet, coin: Coin) -> Distribution:

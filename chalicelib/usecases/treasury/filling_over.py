@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.treasury.moves import Move, Origin, move_command, move_work
-from chalicelib.domain.versions import version_after
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.outbox import News
@@ -80,7 +80,7 @@ class FillingOver:
         filler = self._filler(order, before, decided, news.at)
         news.command(move_command(filler))
         # A replacement that is being signed now is not stored any more: what was asked of the order is another version.
-        held = replace(order, renew=False, version=order.version + 1)
+        held = replace(next_version(order), renew=False)
         self._store.commit([Save(held), Save(filler), Open(move_work(filler)), *news.emit()])
         return filler
 

@@ -15,6 +15,7 @@ from chalicelib.domain.catalogue.coin_settings import NoFreshRate, limit_units
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Distribution
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Save
@@ -59,7 +60,7 @@ class HotFloor:
             log.error(
                 "ALARM %s: the hot wallet has %d units of %s, less than its floor of %s", coin.network, units, coin.slug, floor
             )
-        self._store.commit([Save(replace(record, low=low, version=record.version + 1))])
+        self._store.commit([Save(replace(next_version(record), low=low))])
 
     def _on_the_way(self, hot: Wallet) -> bool:
         """Whether coins of it are spent by a move of coins, whose change comes back: until then the ledger has less of them."""

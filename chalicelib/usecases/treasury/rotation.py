@@ -27,6 +27,7 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import topup_units
 from chalicelib.domain.treasury.moves import Move, Origin
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.bundles import Bundle, bundle_work
 from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
 from chalicelib.usecases.base.open_work import pages_of
@@ -102,7 +103,7 @@ class Drains:
         booked = self._booked(old.address)
         if any(booked[coin.asset].units > left.get(coin.asset, 0) for coin in self._worth_moving(old)):
             log.warning("%s: something arrived at the replaced wallet %s: it is drained again", self._network.id, old.address)
-            self._store.commit([Save(replace(old, drained_at=None, remains=(), version=old.version + 1)), Open(old.drain)])
+            self._store.commit([Save(replace(next_version(old), drained_at=None, remains=())), Open(old.drain)])
 
     def _advance(self, address: str) -> None:
         old = self._store.get(RetiredWallet, network=self._network.id, address=address)
@@ -211,7 +212,7 @@ class Drains:
             log.info("%s: the replaced wallet %s is drained: %s", self._network.id, old.address, after.remains or "nothing is left")
         if after == old:
             return
-        changes: list[Change] = [Save(replace(after, version=old.version + 1))]
+        changes: list[Change] = [Save(replace(after, version=version_after(old)))]
         changes += [change for move in moves for change in planned(news, move)]
         # Nothing is sent to a wallet that is replaced itself by now, nor begun with one.
         changes += [Still(wallet) for wallet in self._using(moves)]
@@ -341,7 +342,7 @@ class Drains:
             return
         if self._worth_moving(old) and self._coins_pay(old.wallet):
             return
-        done = replace(old, drained_at=self._clock.now_ms(), remains=self._remains(old), version=old.version + 1)
+        done = replace(next_version(old), drained_at=self._clock.now_ms(), remains=self._remains(old))
         # Whoever books a coin there saves the same record of coins.
         kept = [Still(held)] if held.version else []
         self._store.commit([Save(done), *kept, Close(old.drain)])

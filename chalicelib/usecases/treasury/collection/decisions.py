@@ -8,6 +8,7 @@ from typing import Literal
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, network_parts
 from chalicelib.domain.treasury.collections import Collecting, Collection, collection_work, ended, went_on
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Save
@@ -51,7 +52,7 @@ class CollectDecisions:
 
     def _go_on(self, before: Collection, noted: Collection, fitting: tuple[str, ...], now: int) -> Collection:
         _check(before, fitting, "approve" if "waits_for_approval" in fitting else "retry")
-        after = replace(went_on(noted, "planned", now), updated_at=now, version=before.version + 1)
+        after = replace(went_on(noted, "planned", now), updated_at=now, version=version_after(before))
         works: list[Change] = [] if before.state == "parked" else [Close(collection_work(before))]
         works.append(Open(collection_work(after)))
         same = before.state != "parked" and collection_work(after) == collection_work(before)

@@ -15,6 +15,7 @@ from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, collects
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Collecting, Collection, collection_work, waited, went_on
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Beside, Change, Close, Open, Save, Still
@@ -89,10 +90,10 @@ class CollectPlanning:
             raise LookupError(f"collection {id} is under way and not there")
         if before.state == "parked" and before.reason == "held" and balance.held <= 0:
             now = self._clock.now_ms()
-            woken = replace(went_on(before, "planned", now), updated_at=now, version=before.version + 1)
+            woken = replace(went_on(before, "planned", now), updated_at=now, version=version_after(before))
             self._store.commit([Save(woken), Open(collection_work(woken)), Close(hint)])
             return id
-        noted = Still(before) if before.again else Save(replace(before, again=True, version=before.version + 1))
+        noted = Still(before) if before.again else Save(replace(next_version(before), again=True))
         self._store.commit([noted, Close(hint)])
         return None
 

@@ -33,6 +33,7 @@ from chalicelib.domain.treasury.collections import (
 )
 from chalicelib.domain.treasury.energy_loans import TO_ACTIVATE
 from chalicelib.domain.treasury.moves import Move, Origin, move_id
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.work import Command
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.outbox import News
@@ -303,7 +304,7 @@ class CollectSteps:
             if sweep.state != "planned":
                 return self._save(before, replace(before, state="sweep_sent", look_at=now))
             more = dropped(sweep, f"its collection is parked: {reason}", now)
-        after = replace(before, state="parked", reason=reason, detail=detail[:300], updated_at=now, version=before.version + 1)
+        after = replace(next_version(before), state="parked", reason=reason, detail=detail[:300], updated_at=now)
         self._store.commit([Save(after), Close(collection_work(before)), *more])
         log.error("ALARM %s: collection %s is parked: %s: %s", self._network.id, before.id, reason, detail)
         return False
@@ -325,7 +326,7 @@ class CollectSteps:
 
     def _save(self, before: Collection, after: Collection, more: Sequence[Change] = (), news: News | None = None) -> bool:
         """`after` in place of what is stored, with its obligation where that has moved, and `more`. Always True."""
-        saved = replace(after, updated_at=self._clock.now_ms(), version=before.version + 1)
+        saved = replace(after, updated_at=self._clock.now_ms(), version=version_after(before))
         works: list[Change] = []
         if collection_work(saved) != collection_work(before):
             works = [Close(collection_work(before)), Open(collection_work(saved))]

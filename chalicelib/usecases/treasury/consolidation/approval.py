@@ -14,6 +14,7 @@ from chalicelib.domain.ids import AssetId, asset_parts
 from chalicelib.domain.treasury.collections import Collecting, Collection, Ending, WaitReason, collection_work, ended
 from chalicelib.domain.treasury.consolidations import CoinMove, ConsolidationQueue
 from chalicelib.domain.treasury.moves import operators
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 from chalicelib.usecases.ports.store import Store
@@ -48,7 +49,7 @@ class Consolidations:
         old = None if changes else collection_work(before)
         after = replace(
             before, state="waiting", reason=why.reason, detail=why.detail[:300], amount=queue.waiting, destination=hot,
-            look_at=look_at, updated_at=now, version=before.version if changes else before.version + 1,
+            look_at=look_at, updated_at=now, version=before.version if changes else version_after(before),
         )  # fmt: skip
         works = _again(old, after)
         return replace(queue, shown=after.id), [Save(after), *changes, *works]
@@ -72,7 +73,7 @@ class Consolidations:
         old = None if new else collection_work(before)
         noted = replace(
             before, amount=move.total, reason=None, detail=None, destination=move.recipient, updated_at=move.created_at,
-            fee=0 if move.newest is None else move.newest.fee, version=before.version if new else before.version + 1,
+            fee=0 if move.newest is None else move.newest.fee, version=before.version if new else version_after(before),
         )  # fmt: skip
         if not ask:
             after = replace(noted, state="sweep_sent", sweeps=(move.id,))
@@ -121,7 +122,7 @@ class Consolidations:
 def sent(collection: Collection, move: CoinMove, now: int) -> Save:
     """The collection of a move that goes on."""
     fee = 0 if move.newest is None else move.newest.fee
-    after = replace(collection, state="sweep_sent", sweeps=(move.id,), fee=fee, updated_at=now, version=collection.version + 1)
+    after = replace(next_version(collection), state="sweep_sent", sweeps=(move.id,), fee=fee, updated_at=now)
     return Save(after)
 
 

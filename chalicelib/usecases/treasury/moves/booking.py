@@ -18,6 +18,7 @@ from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.treasury.moves import Move, move_work, moved_work
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, Usurped
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.base.open_work import is_open
@@ -79,7 +80,7 @@ class MoveBooking:
         arrived = self._arrived(before, receipt)
         now = self._clock.now_ms()
         after = replace(
-            before,
+            next_version(before),
             state="settled" if arrived else "failed",
             reason=None if arrived else "the transaction failed on the chain",
             arrived=arrived,
@@ -91,7 +92,6 @@ class MoveBooking:
             block_hash=receipt.block_hash,
             confirmed_at=now if arrived else None,
             updated_at=now,
-            version=before.version + 1,
         )
         works: list[Change] = [Close(move_work(before)), Open(moved_work(after))]
         self._store.commit([Save(after), *works, Post(self._entry(after)), *self._stranded(after)])
@@ -130,8 +130,7 @@ class MoveBooking:
 
     def _fail(self, before: Move, reason: str) -> None:
         after = replace(
-            before, state="failed", reason=reason, arrived=0, fee=0, renew=False, updated_at=self._clock.now_ms(),
-            version=before.version + 1,
+            next_version(before), state="failed", reason=reason, arrived=0, fee=0, renew=False, updated_at=self._clock.now_ms(),
         )  # fmt: skip
         self._store.commit([Save(after), Close(move_work(before)), Post(self._entry(after)), *self._stranded(after)])
 
@@ -169,8 +168,8 @@ class MoveBooking:
         now = self._clock.now_ms()
         back = ledger.move_reversed(self._entry(move), move.id, move.round, now)
         after = replace(
-            move, state="signed", reason=None, arrived=None, mined=None, block_number=None, block_hash=None, confirmed_at=None,
-            round=move.round + 1, updated_at=now, version=move.version + 1,
+            next_version(move), state="signed", reason=None, arrived=None, mined=None, block_number=None, block_hash=None,
+            confirmed_at=None, round=move.round + 1, updated_at=now,
         )  # fmt: skip
         self._store.commit([Save(after), Close(work), Open(move_work(after)), Post(back)])
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.treasury.moves import Move, Origin, move_command, move_work
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer
@@ -31,7 +32,7 @@ class MoveCures:
     def apply(self, network: Network, move: Move, payer: ChainPayer, mismatch: MoveMismatch) -> None:
         """Of a built move, in one transaction. Raises Conflict, Unavailable."""
         if mismatch.cure == "bytes":
-            after = replace(move, unsigned="", updated_at=self._clock.now_ms(), version=move.version + 1)
+            after = replace(next_version(move), unsigned="", updated_at=self._clock.now_ms())
             self._store.commit([Save(after)])
         elif mismatch.cure == "drop":
             self.release(network, move, payer, str(mismatch))
@@ -39,9 +40,7 @@ class MoveCures:
     def release(self, network: Network, move: Move, payer: ChainPayer, reason: str) -> None:
         """Drop a built move. Raises Conflict, Unavailable."""
         news = News(self._clock.now_ms())
-        dropped = replace(
-            move, state="dropped", reason=reason[:300], nonce=None, unsigned=None, updated_at=news.at, version=move.version + 1
-        )
+        dropped = replace(next_version(move), state="dropped", reason=reason[:300], nonce=None, unsigned=None, updated_at=news.at)
         changes: list[Change] = [Save(dropped), Close(move_work(move)), *self._freed(network, move, payer, news)]
         self._store.commit([*changes, *news.emit()])
         log.error("ALARM %s: move %s is dropped, and nothing was signed for it: %s", network.id, move.id, reason)

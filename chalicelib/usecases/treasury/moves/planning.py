@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chalicelib.domain.treasury.moves import Move, move_command, move_work
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 
@@ -23,5 +24,5 @@ def dropped(move: Move, reason: str, now: int) -> list[Change]:
     has begun it meanwhile."""
     if move.state != "planned":
         raise ValueError(f"move {move.id} is {move.state}: it can not be taken back")
-    after = replace(move, state="dropped", reason=reason[:300], updated_at=now, version=move.version + 1)
+    after = replace(next_version(move), state="dropped", reason=reason[:300], updated_at=now)
     return [Save(after), Close(move_work(move))]

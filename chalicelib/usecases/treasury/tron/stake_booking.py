@@ -16,6 +16,7 @@ from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.treasury.stakes import Stake, stake_work, staked_work
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.open_work import is_open
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -56,7 +57,7 @@ class StakeBooking:
         """It is in the chain for good, done or failed there; either way the chain may have burnt a fee."""
         now = self._clock.now_ms()
         after = replace(
-            before,
+            next_version(before),
             status="confirmed" if receipt.success else "failed",
             reason=None if receipt.success else "the transaction failed on the chain",
             mined=receipt.txid,
@@ -65,7 +66,6 @@ class StakeBooking:
             fee=receipt.fee or 0,
             renew=False,
             confirmed_at=now if receipt.success else None,
-            version=before.version + 1,
         )
         entry = self._entry(after)
         changes: list[Change] = [Save(after), Close(stake_work(before)), Open(staked_work(after))]
@@ -74,7 +74,7 @@ class StakeBooking:
     def give_up(self, before: Stake) -> None:
         """It will not be waited for, by an operator's decision; nothing was booked for it. It is watched on: see
         `given_up_watching`."""
-        after = replace(before, status="failed", reason=WHY, renew=False, version=before.version + 1)
+        after = replace(next_version(before), status="failed", reason=WHY, renew=False)
         self._store.commit([Save(after), Close(stake_work(before))])
 
     def watch(self, more: Callable[[], bool]) -> None:
@@ -97,8 +97,8 @@ class StakeBooking:
         booked = self._entry(stake)
         posts = [] if booked is None else [Post(ledger.stake_reversed(booked, stake.mined, stake.round, now))]
         after = replace(
-            stake, status="pending", reason=None, mined=None, block_number=None, block_hash=None, confirmed_at=None,
-            fee=0, round=stake.round + 1, version=stake.version + 1,
+            next_version(stake), status="pending", reason=None, mined=None, block_number=None, block_hash=None, confirmed_at=None,
+            fee=0, round=stake.round + 1,
         )  # fmt: skip
         self._store.commit([Save(after), Close(work), Open(stake_work(after)), *posts])
 

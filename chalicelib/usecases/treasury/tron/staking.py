@@ -22,6 +22,7 @@ from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.treasury.stakes import Resource, Stake, stake_command, stake_work
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import stopped
@@ -187,5 +188,5 @@ class Staker:
             self._booking.ripen(stake, receipt)
 
     def _refused(self, before: Stake, reason: str) -> None:
-        after = replace(before, status="failed", reason=reason[:300], version=before.version + 1)
+        after = replace(next_version(before), status="failed", reason=reason[:300])
         self._store.commit([Save(after), Close(stake_work(after))])
