@@ -29,6 +29,7 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import TenantId, network_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.fees import bears_fee
 from chalicelib.domain.withdrawals.withdrawals import FINAL, NonceUse, PaymentOrder, Withdrawal, ended
 from chalicelib.usecases.base.current_wallets import wallet_of
@@ -252,10 +253,10 @@ class Payouts:
             created_at=now,
         )
         rests = rests_on(self._store, network.realm)  # a nonce that nobody may use now would hold up moves of the same wallet
-        taken = replace(counter, next=counter.next + 1, version=counter.version + 1)
+        taken = replace(next_version(counter), next=counter.next + 1)
         noted = replace(
             allowed.withdrawal, order_id=order.id, pending_reason=None, fee_wait=ended(withdrawal.fee_wait), updated_at=now,
-            version=withdrawal.version + 1,
+            version=version_after(withdrawal),
         )  # fmt: skip
         use = NonceUse(order.id, network.id, wallet.address, order.nonce)
         reserved = self._fees.reserving(news, views, allowed)
@@ -274,7 +275,7 @@ class Payouts:
             unsigned = self._payer_of(network).prepare(replace(payment, gas="used"))
         except Refused as refused:
             raise Unavailable(f"order {order.id} can not be built anew now: {refused}") from refused
-        built = replace(order, unsigned=unsigned, version=order.version + 1)
+        built = replace(next_version(order), unsigned=unsigned)
         self._store.commit([Save(built)])
         return built
 

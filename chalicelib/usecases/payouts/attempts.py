@@ -16,6 +16,7 @@ from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import asset_parts, network_parts
 from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceUse, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.outbox import News
@@ -101,7 +102,7 @@ class PayoutAttempts:
     def cure(self, record: PaymentOrder, mismatch: OrderMismatch) -> None:
         """Nothing was signed, so the same nonce may have other bytes. Later payments of the wallet wait for it."""
         if mismatch.bytes_only:
-            self._store.commit([Save(replace(record, unsigned="", version=record.version + 1))])
+            self._store.commit([Save(replace(next_version(record), unsigned=""))])
 
     def altered(self, before: PaymentOrder) -> list[str]:
         return []  # it is replaced by bytes that are made of its own bytes
@@ -131,9 +132,7 @@ class PayoutAttempts:
         """The withdrawal becomes broadcasting, and its coins are in flight."""
         before, news = self.withdrawal, News(self._parts.clock.now_ms())
         _, views = catalogue_views(self._store, before)
-        done = replace(
-            record, raw=signed.raw, txid=signed.txid, state="signed", fee=proved.fee, signed_at=news.at, version=record.version + 1
-        )
+        done = replace(next_version(record), raw=signed.raw, txid=signed.txid, state="signed", fee=proved.fee, signed_at=news.at)
         sent = replace(before, status="broadcasting", txid=signed.txid, fee=proved.fee, updated_at=news.at)
         after = stepped(news, views, before, sent)
         place = ledger.wallet(self.network.id, self._parts.rules.storage_form(self.network.slug, record.wallet))
@@ -150,12 +149,12 @@ class PayoutAttempts:
         allowed, news = proved.allowed or Allowed(self.withdrawal), News(self._parts.clock.now_ms())
         _, views = catalogue_views(self._store, self.withdrawal, self._parts.rates_of, news.at)
         done = replace(
-            wanted, raw=signed.raw, txid=signed.txid, fee=proved.fee, signed_at=news.at, renew=False, version=before.version + 1,
+            wanted, raw=signed.raw, txid=signed.txid, fee=proved.fee, signed_at=news.at, renew=False, version=version_after(before),
             earlier=(*before.earlier, Attempt(before.raw or "", before.txid or "", before.fee, before.signed_at)),
         )  # fmt: skip
         counted = self._parts.budgets.corrected(allowed.withdrawal, proved.fee)
         after = replace(
-            counted.withdrawal, txid=signed.txid, fee=proved.fee, updated_at=news.at, version=self.withdrawal.version + 1
+            counted.withdrawal, txid=signed.txid, fee=proved.fee, updated_at=news.at, version=version_after(self.withdrawal)
         )
         reserved = self._parts.fees.reserving(news, views, allowed)
         self._store.commit([Save(done), Save(after), *rests_on, *reserved, *counted.changes, *news.emit()])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.retries import Each
@@ -96,6 +97,6 @@ class PaymentsOut:
             depth = self._scanned.depth(seen.number)
             after = replace(before, txid=seen.txid, confirmations=depth, block_number=seen.number, block_hash=seen.hash)
             if after != before:
-                changes.append(Save(replace(after, version=before.version + 1)))
+                changes.append(Save(replace(after, version=version_after(before))))
         if changes:
             self._store.commit(changes)

@@ -10,6 +10,7 @@ from typing import Protocol
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.transactions.sightings import Ours
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, FeeEstimate, Payment
@@ -90,12 +91,12 @@ class SentAlone:
             (order.asset, order.amount),
         )
         if standing.usurped != order.usurped:
-            return [Save(replace(order, usurped=standing.usurped, version=order.version + 1))]
+            return [Save(replace(next_version(order), usurped=standing.usurped))]
         if not standing.replace:
             return []
         # Asked for at every poll until it is done: a command may be lost.
         news.command(payout_command(withdrawal))
-        return [] if order.renew else [Save(replace(order, renew=True, version=order.version + 1))]
+        return [] if order.renew else [Save(replace(next_version(order), renew=True))]
 
     def overdue(self, withdrawal: Withdrawal, order: PaymentOrder, now: int) -> bool:
         return self._stuck.overdue(order, withdrawal.priority, withdrawal.updated_at, now)

@@ -15,6 +15,7 @@ from chalicelib.domain.chain import FeeQuote, Receipt
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.fees import debit_of, operators_part
 from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
@@ -155,7 +156,7 @@ class Settlement:
             block_hash=receipt.block_hash,
         )
         if counted != withdrawal:
-            self._store.commit([Save(replace(counted, version=withdrawal.version + 1))])
+            self._store.commit([Save(replace(counted, version=version_after(withdrawal)))])
 
     def _send_again(self, withdrawal: Withdrawal, order: PaymentOrder, attempts: tuple[Attempt, ...]) -> Withdrawal:
         """The same bytes, as often as it takes: a node that forgot them hears of them again (money rule 5).
@@ -176,8 +177,8 @@ class Settlement:
         if withdrawal.block_number is not None:
             # It was in a block that is gone. From now on it waits for another one.
             lost = replace(
-                withdrawal, txid=attempts[0].txid, block_number=None, block_hash=None, confirmations=0,
-                updated_at=self._clock.now_ms(), version=withdrawal.version + 1,
+                next_version(withdrawal), txid=attempts[0].txid, block_number=None, block_hash=None, confirmations=0,
+                updated_at=self._clock.now_ms(),
             )  # fmt: skip
             self._store.commit([Save(lost)])
             return lost
@@ -241,7 +242,7 @@ class Settlement:
         counted = corrected(self._store, self._rates_of, before if success else replace(before, uncharged=0), fee, news.at)
         if counted.changes and not success and order.contract is not None:
             # Two coins of the wallet are moved by that, and its transaction has no room for more: by itself, and once.
-            self._store.commit([Save(replace(counted.withdrawal, version=before.version + 1)), *counted.changes])
+            self._store.commit([Save(replace(counted.withdrawal, version=version_after(before))), *counted.changes])
             raise Conflict(None)
         entry = self._entry(catalogue, before, order, state, fee, debited, news.at)
         after = replace(
@@ -258,7 +259,7 @@ class Settlement:
             updated_at=news.at,
         )
         after = stepped(news, views, before, after)
-        done = replace(order, state=state, renew=False, version=order.version + 1)
+        done = replace(next_version(order), state=state, renew=False)
         works = (Close(sent_work(before)), Open(settled_work(before, receipt.block_number, receipt.block_hash)))
         money = moved(news, views, self._balance(before), entry)
         self._store.commit([Save(after), Save(done), *works, *money, *counted.changes, *news.emit()])
@@ -341,7 +342,7 @@ class Settlement:
             debited=None, txid=newest.txid, fee=newest.fee or before.fee, updated_at=news.at,
         )  # fmt: skip
         after = stepped(news, views, before, after)
-        again = replace(order, state="signed", round=order.round + 1, version=order.version + 1)
+        again = replace(next_version(order), state="signed", round=order.round + 1)
         money = moved(news, views, self._balance(before), entry)
         self._store.commit([Save(after), Save(again), Close(work), Open(sent_work(before)), *money, *news.emit()])
 
@@ -368,7 +369,7 @@ class Settlement:
         collecting = {slug: estimate.sweep for slug, estimate in found.items() if slug == native.slug}
         if native.slug in fees:  # the address of a token needs the sweep's fee first
             collecting |= {slug: fees[native.slug] + found[slug].sweep for slug in found if slug != native.slug}
-        version = 1 if known is None else known.version + 1
+        version = version_after(known)
         quote = FeeQuote(self._network.id, fees, now, collecting, version)
         try:
             self._store.commit([Save(quote)])

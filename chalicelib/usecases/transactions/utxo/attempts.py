@@ -12,6 +12,7 @@ from chalicelib.domain.chain import Receipt
 from chalicelib.domain.transactions.sightings import by_inputs
 from chalicelib.domain.transactions.utxo_attempts import Attempts, M
 from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.work import Work
 from chalicelib.usecases.ports.changes import Save
@@ -149,7 +150,7 @@ class CoinAttempts:
         """`record` with that height, stored. `updated_at` says when somebody last worked on it, which nobody did."""
         if record.doubtful_since == since:
             return record
-        noted = replace(record, doubtful_since=since, version=record.version + 1)
+        noted = replace(next_version(record), doubtful_since=since)
         self._store.commit([Save(noted)])
         return noted
 

@@ -17,6 +17,7 @@ from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move, MoveKind
 from chalicelib.domain.treasury.stakes import Resource
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -117,8 +118,7 @@ class MoveAttempts:
         """Its coins are in flight, and its transaction is named, so that no scanner takes it for a deposit."""
         now, network = self._parts.clock.now_ms(), self.network
         done = replace(
-            record, state="signed", raw=signed.raw, txid=signed.txid, fee=proved.fee, signed_at=now, updated_at=now,
-            version=record.version + 1,
+            next_version(record), state="signed", raw=signed.raw, txid=signed.txid, fee=proved.fee, signed_at=now, updated_at=now,
         )  # fmt: skip
         place = ledger.wallet(network.id, self._parts.rules.storage_form(network.slug, record.source))
         entry = ledger.move_signed(record.id, now, place, Amount(record.asset, record.units))
@@ -133,7 +133,7 @@ class MoveAttempts:
         done = replace(
             wanted, raw=signed.raw, txid=signed.txid, fee=proved.fee, signed_at=now, updated_at=now, renew=False,
             earlier=(*before.earlier, Attempt(before.raw or "", before.txid or "", before.fee, before.signed_at)),
-            version=before.version + 1,
+            version=version_after(before),
         )  # fmt: skip
         self._store.commit([Save(done), Save(_ours(done, signed)), *rests_on])
         return done

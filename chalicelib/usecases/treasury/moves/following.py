@@ -9,6 +9,7 @@ from functools import partial
 
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.treasury.moves import Move, MoveKind, move_command
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.network_context import NetworkContext
@@ -141,7 +142,7 @@ class MoveFollowing:
         if news.at - move.updated_at < IDLE_SECONDS * 1000:
             return
         news.command(move_command(move))
-        self._store.commit([Save(replace(move, updated_at=news.at, version=move.version + 1)), *news.emit()])
+        self._store.commit([Save(replace(next_version(move), updated_at=news.at)), *news.emit()])
 
     def _send_again(self, move: Move) -> None:
         """The same bytes, as often as it takes (money rule 5). The newest first; where the node refuses those, the earlier ones."""
@@ -163,7 +164,7 @@ class MoveFollowing:
         topup = self._room.made(move, news) if standing.replace and move.bare else None
         asks = standing.replace and topup is None
         after = replace(move, usurped=standing.usurped, renew=asks or move.renew)
-        changes: list[Change] = [] if after == move else [Save(replace(after, version=move.version + 1))]
+        changes: list[Change] = [] if after == move else [Save(replace(after, version=version_after(move)))]
         changes += topup or []
         if asks:
             news.command(move_command(move))

@@ -24,6 +24,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.moves import LOANS, Move, MoveKind, move_work
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter, NonceUse
 from chalicelib.usecases.base.kill_switch import rests_on_tables
 from chalicelib.usecases.base.retries import until_settled
@@ -141,10 +142,10 @@ class MoveSigning:
             self._refused(before, str(refused))
             return None
         built = replace(
-            before, state="built", nonce=counter.next, unsigned=unsigned, amount=amount, reason=None,
-            updated_at=self._clock.now_ms(), version=before.version + 1,
+            next_version(before), state="built", nonce=counter.next, unsigned=unsigned, amount=amount, reason=None,
+            updated_at=self._clock.now_ms(),
         )  # fmt: skip
-        taken = replace(counter, next=counter.next + 1, version=counter.version + 1)
+        taken = replace(next_version(counter), next=counter.next + 1)
         use = NonceUse(built.id, network.id, counter.wallet, counter.next)
         self._store.commit([Save(built), Save(taken), Save(use), *rests_on, *tables])
         return built
@@ -167,9 +168,7 @@ class MoveSigning:
             else:
                 self._wait(before, f"it can not be built now: {refused}")
             return None
-        built = replace(
-            before, unsigned=unsigned, amount=amount, reason=None, updated_at=self._clock.now_ms(), version=before.version + 1
-        )
+        built = replace(next_version(before), unsigned=unsigned, amount=amount, reason=None, updated_at=self._clock.now_ms())
         self._store.commit([Save(built), *rests_on])
         return built
 
@@ -192,11 +191,11 @@ class MoveSigning:
         self._note(replace(before, tried=before.tried + 1, reason=reason[:300]))
 
     def _note(self, after: Move) -> None:
-        self._store.commit([Save(replace(after, updated_at=self._clock.now_ms(), version=after.version + 1))])
+        self._store.commit([Save(replace(next_version(after), updated_at=self._clock.now_ms()))])
 
     def _drop(self, before: Move, reason: str) -> None:
         """Nothing was allotted or signed, so nothing has moved: whoever planned it sees that it will not be."""
         now = self._clock.now_ms()
-        dropped = replace(before, state="dropped", reason=reason[:300], updated_at=now, version=before.version + 1)
+        dropped = replace(next_version(before), state="dropped", reason=reason[:300], updated_at=now)
         self._store.commit([Save(dropped), Close(move_work(before))])
         log.error("ALARM %s: move %s is dropped: %s", before.network, before.id, reason)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.treasury.stakes import Stake, stake_work
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Change, Close, Save
@@ -56,7 +57,7 @@ class StakeAttempts:
         if record.earlier:
             return
         why = f"it differs from what was ordered in {', '.join(self._wrong(record))}: nothing was signed"
-        failed = replace(record, status="failed", reason=why[:300], version=record.version + 1)
+        failed = replace(next_version(record), status="failed", reason=why[:300])
         self._store.commit([Save(failed), Close(stake_work(failed))])
 
     def altered(self, before: Stake) -> list[str]:
@@ -97,7 +98,7 @@ class StakeAttempts:
 
     def store(self, record: Stake, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Stake:
         """Nothing is posted before it is final: its coins stay where they are."""
-        done = replace(record, raw=signed.raw, touched_at=self._context.clock.now_ms(), version=record.version + 1)
+        done = replace(next_version(record), raw=signed.raw, touched_at=self._context.clock.now_ms())
         self._store.commit([Save(done), *rests_on])
         return done
 
@@ -108,7 +109,7 @@ class StakeAttempts:
         return self.altered(stake) or ([] if self._wallet is not None else ["its wallet"])
 
     def _fail(self, before: Stake, why: str) -> None:
-        failed = replace(before, status="failed", reason=why, renew=False, version=before.version + 1)
+        failed = replace(next_version(before), status="failed", reason=why, renew=False)
         height, now = scanned_so_far(self.network, self._context.reader, self._store).height, self._context.clock.now_ms()
         watch = GivenUp(before.id, self.network.id, "stake", "", LOST, why, now, height, before.txids)
         self._store.commit([Save(failed), Close(stake_work(failed)), *watched_on(self._store, watch)])

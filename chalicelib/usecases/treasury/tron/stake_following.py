@@ -11,6 +11,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.treasury.stakes import Stake, stake_command
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.kill_switch import put_back, stopped
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
@@ -115,4 +116,4 @@ class StakeFollowing:
         if not due and not (wanted.renew and wanted.raw is not None):
             return
         news.command(stake_command(wanted))
-        self._store.commit([Save(replace(wanted, touched_at=news.at, version=wanted.version + 1)), *news.emit()])
+        self._store.commit([Save(replace(next_version(wanted), touched_at=news.at)), *news.emit()])
