@@ -9,14 +9,16 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pytest
 
 from chalicelib.domain.ids import NetworkId
 from chalicelib.wiring import services
+from infra.local.aws import Snapshot
 from infra.local.pump import Order
 from tests.support.cuts import WAYS, Cutter, How, When, install
-from tests.support.receiver import Receiver
+from tests.support.receiver import Received, Receiver
 from tests.support.stack import Stack
 from tests.support.world import NETWORK, OUT, World
 
@@ -32,10 +34,27 @@ def cutter(monkeypatch: pytest.MonkeyPatch) -> Cutter:
     return made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
     with Receiver() as running:
         yield running
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Where a step of a path begins, and the calls that it makes from there when nothing fails."""
+
+    state: Snapshot
+    told: list[Received]
+    memo: dict[str, str]
+    shift: int
+    trace: list[str]
+
+
+@pytest.fixture(scope="module")
+def beginnings() -> dict[str, dict[str, Begun]]:
+    """Those of the paths that a test has asked for: every way to fail begins where the others do."""
+    return {}
 
 
 def ask_for_money(world: World) -> None:
@@ -154,10 +173,24 @@ BEFORE: dict[str, Step] = {"deposit": lambda _: None, "withdrawal": funded, "reo
 
 def started(stack: Stack, cutter: Cutter, receiver: Receiver, path: str, order: Order = "normal") -> World:
     world = World(stack, cutter, order=order)
+    receiver.received.clear()
     stack.call("POST", "/v1/webhooks", world.key, json={"url": receiver.url(), "events": ["*"]})
     BEFORE[path](world)
     world.settle()
     return world
+
+
+def begun(stack: Stack, cutter: Cutter, receiver: Receiver, path: str) -> dict[str, Begun]:
+    """Go a whole path without a failure; where each step began, by its name."""
+    world, found = started(stack, cutter, receiver, path), {}
+    for step in PATHS[path]:
+        state, told, memo, shift = stack.snapshot(), list(receiver.received), dict(world.memo), world.shift
+        world = world.again(memo)
+        cutter.set(0, "error", "before")
+        step(world)
+        finish(world, receiver)
+        found[step.__name__] = Begun(state, told, memo, shift, list(cutter.trace))
+    return found
 
 
 @pytest.mark.slow
@@ -171,25 +204,20 @@ def test_any_call_may_fail(
     stack: Stack,
     cutter: Cutter,
     receiver: Receiver,
+    beginnings: dict[str, dict[str, Begun]],
     record_property: Callable[[str, object], None],
 ) -> None:
     """One step of a path: each call of it is cut in a run of its own, from the state that the steps before left."""
-    world = started(stack, cutter, receiver, path)
+    if path not in beginnings:
+        beginnings[path] = begun(stack, cutter, receiver, path)
+    start = beginnings[path][name]
     step = next(step for step in PATHS[path] if step.__name__ == name)
-    for earlier in PATHS[path][: PATHS[path].index(step)]:
-        cutter.set(0, how, when)
-        earlier(world)
-        finish(world, receiver)
-    start, told, memo = stack.snapshot(), list(receiver.received), dict(world.memo)
-    cutter.set(0, how, when)
-    step(world)
-    finish(world, receiver)
-    cuts = chosen(cutter.trace, how, when)
+    cuts = chosen(start.trace, how, when)
     assert cuts, f"{name} makes no call that could fail {when}"
     for at in cuts:
-        stack.restore(start)
-        receiver.received[:] = told
-        broken = world.again(memo)
+        stack.restore(start.state)
+        receiver.received[:] = start.told
+        broken = World(stack, cutter, shift=start.shift).again(start.memo)
         cutter.set(at, how, when)
         try:
             step(broken)
@@ -206,20 +234,20 @@ def chosen(trace: Sequence[str], how: How, when: When) -> list[int]:
 
     A read that fails after its effect is one that fails before it. A function that dies before a call dies with what the write
     before has left: only before the first write is that a run of its own. With SWEEP=full (`make sweep`) everything else is cut.
-    Without it, in the time that a check may take, in turns: a write is cut by an error before it, the fifth behind by an error
-    after it, the fifth behind that by a death. Of the reads every 160th is cut: neighbours fail into the same state.
+    Without it, in the time that a check may take, in turns: a write is cut by an error before it, the tenth behind by an error
+    after it, the tenth behind that by a death. Of the reads every 160th is cut: neighbours fail into the same state.
     """
     reads = [n for n, name in enumerate(trace, 1) if name.startswith(READS)]
     writes = [n for n, name in enumerate(trace, 1) if not name.startswith(READS)]
     match how, when:
         case "error", "before":
-            return sorted([*writes, *reads] if FULL else [*writes[::15], *reads[::160]])
+            return sorted([*writes, *reads] if FULL else [*writes[::30], *reads[::160]])
         case "death", "before":
             return writes[:1]
         case "error", "after":
-            return writes if FULL else writes[5::15] or writes[:1]
+            return writes if FULL else writes[10::30] or writes[:1]
         case _:
-            return writes if FULL else writes[10::15] or writes[-1:]
+            return writes if FULL else writes[20::30] or writes[-1:]
 
 
 def finish(world: World, receiver: Receiver) -> None:

@@ -26,16 +26,17 @@ LATER_ROUNDS = 6
 
 
 class World:
-    def __init__(self, stack: Stack, cutter: Cutter, realm: str = "test", order: Order = "normal") -> None:
+    def __init__(self, stack: Stack, cutter: Cutter, realm: str = "test", order: Order = "normal", shift: int = 0) -> None:
         self.stack, self.cutter, self.order = stack, cutter, order
         self.key = stack.keys[f"client_{realm}"]
         self.memo: dict[str, str] = {}
-        self._shift = 0
+        self.shift = shift
+        """Milliseconds by which the service's clock is ahead."""
 
     def again(self, memo: dict[str, str]) -> World:
         """A fresh process in the same world; `memo` is what the merchant remembers."""
-        other = World(self.stack, self.cutter, order=self.order)
-        other.memo, other._shift = dict(memo), self._shift
+        other = World(self.stack, self.cutter, order=self.order, shift=self.shift)
+        other.memo = dict(memo)
         other.reborn()
         return other
 
@@ -44,13 +45,13 @@ class World:
 
     def later(self) -> None:
         """A minute passes: leases end, sweeps find what is old."""
-        self._shift += STEP_MS
-        services().clock.shift_ms = self._shift
+        self.shift += STEP_MS
+        services().clock.shift_ms = self.shift
 
     def reborn(self) -> None:
         """The process is gone with all that it remembered."""
         wiring.forget()
-        services().clock.shift_ms = self._shift
+        services().clock.shift_ms = self.shift
 
     def request(self, method: str, path: str, body: dict[str, Any], token: str) -> Response:
         """Ask until there is an answer, with the same Idempotency-Key. At most one failure is cut in, so three times do."""
