@@ -87,10 +87,8 @@ class PayoutWiring:
     def settlement(self, network: Network, answers: Answers | None = None) -> Settlement:
         from chalicelib.usecases.payouts.settlement import Settlement
 
-        parts, clock = self._parts, self._parts.clock_of(network.realm)
-        reader, sent = self._chains.reader(network), self.sent(network)
         verdicts = self._transactions.verdicts(network)
-        return Settlement(network, reader, sent, parts.store, parts.rules, clock, verdicts, parts.rates, answers)
+        return Settlement(self._chains.context(network), self.sent(network), verdicts, self._parts.rates, answers)
 
     def bundle_settlement(self, network: Network, answers: Answers | None = None) -> BundleSettlement:
         """For UTXO networks."""

@@ -16,8 +16,8 @@ from chalicelib.usecases.payouts.sent import Sent
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.accounts.following import Following
 from chalicelib.usecases.transactions.finality import Scanned
-from chalicelib.usecases.transactions.given_up import GivenUps
 from chalicelib.usecases.transactions.losses import has_nonces
 from chalicelib.usecases.transactions.notes import Notes
 from chalicelib.usecases.transactions.round_robin import Asking
@@ -33,8 +33,8 @@ _TOGETHER = 10
 class PaymentsOut:
     """Of one network, for one run over what is out. Its methods raise Unavailable."""
 
-    def __init__(self, network: Network, store: Store, clock: Clock, sent: Sent, given_ups: GivenUps, scanned: Scanned) -> None:
-        self._network, self._store, self._sent, self._given_ups = network, store, sent, given_ups
+    def __init__(self, network: Network, store: Store, clock: Clock, sent: Sent, followed: Following, scanned: Scanned) -> None:
+        self._network, self._store, self._sent, self._followed = network, store, sent, followed
         self._scanned, self._clock, self._now = scanned, clock, clock.now_ms()
         self._notes = Notes(network, store, scanned)
         self._sorted = Sorted()
@@ -83,7 +83,7 @@ class PaymentsOut:
             self._sent.ours(order),
             order.created_at,
             order.signed_at,
-            asks=order.renew or order.usurped is not None or self._given_ups.decided(withdrawal.id),
+            asks=order.renew or order.usurped is not None or self._followed.decided(withdrawal.id),
             undone=withdrawal.block_number is not None or order.round > 0,
             overdue=self._sent.overdue(withdrawal, order, self._now),
             line=(order.wallet, order.nonce) if has_nonces(self._network) else None,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from chalicelib.domain.transactions.given_up import GivenUp
-from chalicelib.usecases.payouts.settlement import Settlement
+from chalicelib.usecases.payouts.booking import PayoutBooking
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions.finality import Verdicts
 from chalicelib.wiring import services
@@ -89,13 +89,13 @@ def test_who_dies_between_the_watch_and_the_loss_gives_nothing_up(shop: Shop, mo
     met_elsewhere(shop.realm_network(), order.wallet, 0)
     shop.mine(REORG_DEPTH)
     with monkeypatch.context() as patch:
-        patch.setattr("chalicelib.usecases.payouts.settlement.bounced", die)
+        patch.setattr("chalicelib.usecases.payouts.booking.bounced", die)
         with pytest.raises(Died):
             shop.turn()
     watch = watch_of(withdrawal)
     assert (watch.state, shop.order(withdrawal).state) == ("open", "signed")
     with monkeypatch.context() as patch:
-        patch.setattr(Settlement, "_lose", lambda *_: None)
+        patch.setattr(PayoutBooking, "lose", lambda *_: None)
         patch.setattr(Verdicts, "untold", lambda *_: True)
         patch.setattr("chalicelib.usecases.transactions.losses.Losses.lost", lambda *_: False)
         shop.turn()

@@ -1,0 +1,51 @@
+"""The end of a transaction whose nonce somebody else has used for good: alarmed, watched on, and its nonces passed over."""
+
+from __future__ import annotations
+
+import logging
+
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.finality import Scanned
+from chalicelib.usecases.transactions.given_up import watched_on
+from chalicelib.usecases.transactions.losses import Losses
+from chalicelib.usecases.transactions.rivals import by_whom
+
+log = logging.getLogger(__name__)
+
+NONCE_USED = "another transaction used the nonce of its own: it can not be mined any more"
+
+
+class Losing:
+    """Of one network, for one poll."""
+
+    def __init__(self, network: Network, reader: ChainReader, store: Store, rules: AddressRules, losses: Losses) -> None:
+        self._network, self._reader, self._store, self._rules, self._losses = network, reader, store, rules, losses
+
+    def begin(self, record: PaymentOrder | Move, wallet: str, watch: GivenUp, scanned: Scanned) -> bool:
+        """Prepare the loss of `record`; False while it has to wait. The caller then ends the record, in a transaction of its own.
+
+        Nonces that were not allotted and are used as well are passed over first: whatever is built from then on leaves no hole. Who
+        dies between these transactions begins anew. Nonces that a reorganisation may give back are waited for. What is lost is
+        watched on, by `watch`. `wallet` as the counter of its nonces spells it. Raises Conflict, Unavailable.
+        """
+        counter = self._store.get(NonceCounter, network=self._network.id, wallet=wallet)
+        if counter is not None:
+            used = self._losses.used(self._rules.storage_form(self._network.slug, wallet), counter.next, scanned)
+            if used is None:
+                return False
+            if used > counter.next:
+                self._store.commit([Save(counter.caught_up(used))])
+        log.error(
+            "ALARM %s: %s can never be mined, its nonce %d was used by %s",
+            *(self._network.id, record.id, record.nonce, by_whom(self._store, self._reader, self._network, record)),
+        )
+        if watching := watched_on(self._store, watch):
+            self._store.commit(watching)  # by itself: what gives the money back may fill a transaction
+        return True
