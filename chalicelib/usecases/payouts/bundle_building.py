@@ -1,4 +1,4 @@
-"""Builds the bytes of a bundle, first and replaced: UTXOs are reserved and the bytes stored in one transaction (money rule 6)."""
+"""Builds the first bytes of a bundle: UTXOs are reserved and the bytes stored in one transaction (money rule 6)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,18 @@ from typing import Literal
 
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.transactions.replacements import RenewalRules
-from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS, MOST_RATE, HeldCoins
+from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS, HeldCoins
 from chalicelib.domain.withdrawals.bundles import Built, Bundle, BundledPayout
 from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order
 from chalicelib.usecases.payouts.bundle_members import members, most_urgent
-from chalicelib.usecases.payouts.fees import WORTH_MORE, Denied, PayoutFees
+from chalicelib.usecases.payouts.fees import Denied, PayoutFees
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output, Unspent
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.transactions.errors import OrderMismatch
-from chalicelib.usecases.transactions.replacement_bounds import out_of_bounds
 from chalicelib.usecases.transactions.spelling import same_place
-from chalicelib.usecases.transactions.utxo.proofs import unproved
 from chalicelib.usecases.transactions.utxo.reading import attempt_of
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.steps import moved_in_line, waiting_for_fees
@@ -42,12 +37,9 @@ class BundleBuilding:
         rules: AddressRules,
         clock: Clock,
         payer_of: Callable[[Network], CoinPayer],
-        reader_of: Callable[[Network], ChainReader],
-        renewals: RenewalRules,
         fees: PayoutFees,
     ) -> None:
-        self._store, self._rules, self._clock, self._fees = store, rules, clock, fees
-        self._payer_of, self._reader_of, self._renewals = payer_of, reader_of, renewals
+        self._store, self._rules, self._clock, self._payer_of, self._fees = store, rules, clock, payer_of, fees
 
     def spendable(self, network: Network, wallet: Wallet, held: HeldCoins, most: int = MOST_INPUTS) -> list[Unspent]:
         """The largest free coins that the node knows too."""
@@ -120,7 +112,7 @@ class BundleBuilding:
         """
         kept, last = list(bundle.payouts), plan
         while kept:
-            denied = self._denied(network, bundle, kept, last.fee)
+            denied = self.denied(network, bundle, kept, last.fee)
             if not denied:
                 return kept, last
             for name, why in denied.items():
@@ -132,7 +124,7 @@ class BundleBuilding:
                 last = payer.plan(wallet.address, coins, [Output(p.recipient, p.amount) for p in kept], rate)
         return [], None
 
-    def _denied(self, network: Network, bundle: Bundle, payouts: Sequence[BundledPayout], fee: int) -> dict[str, str]:
+    def denied(self, network: Network, bundle: Bundle, payouts: Sequence[BundledPayout], fee: int) -> dict[str, str]:
         """Which of `payouts` may not be paid at an equal share of `fee`, and why. Records are read only where that is in doubt."""
         share = -(-fee // len(payouts))
         names = {payout.withdrawal for payout in payouts if payout.amount < share}
@@ -167,49 +159,6 @@ class BundleBuilding:
             short = replace(withdrawal, pending_reason="liquidity", updated_at=now, line=due, version=withdrawal.version + 1)
             waits = moved_in_line(withdrawal, short) if reason == "liquidity" else waiting_for_fees(withdrawal, now, now)
             self._store.commit([Save(bundle), Save(alone), *waits])
-        return bundle
-
-    def build_replacement(self, network: Network, wallet: Wallet, bundle: Bundle) -> Bundle:
-        """Build what takes the place of the newest attempt: the same payments, at least its coins, a higher fee."""
-        newest = bundle.newest
-        if newest is None or newest.txid is None:
-            return bundle
-        payer, reader = self._payer_of(network), self._reader_of(network)
-        now = self._clock.now_ms()
-        as_it_is = replace(bundle, renew=False)
-        if self._renewals.worn_out(len(bundle.earlier)) or any(reader.receipt(txid) is not None for txid in bundle.txids):
-            self._store.commit([Save(as_it_is.next(now))])
-            return as_it_is.next(now)
-        held = coins_of(self._store, network, wallet.address)
-        reserved = {coin.outpoint: coin.amount for coin in held.reserved(bundle.id)}
-        unlike = unproved(payer, self._rules, network, bundle, newest)
-        if any(reserved.get(coin.outpoint) != coin.amount for coin in newest.inputs):
-            unlike.append("the reservation of what was signed")
-        if unlike:
-            # Before any coin is taken for it: whoever altered it may not have ours reserved.
-            log.error("ALARM %s: bundle %s differs from what was signed in %s", network.id, bundle.id, ", ".join(unlike))
-            raise OrderMismatch(f"bundle {bundle.id} differs from what was signed in {', '.join(unlike)}")
-        try:
-            rate = min(MOST_RATE, payer.fee_rate(bundle.priority))
-            coins = self.spendable(network, wallet, held, MOST_INPUTS - len(newest.inputs))
-            plan = payer.replace(newest.unsigned, wallet.address, coins, rate)
-        except Refused as refused:
-            log.warning("ALARM %s: %s is stuck and can not be replaced now: %s", network.id, bundle.id, refused)
-            self._store.commit([Save(as_it_is.next(now))])
-            return as_it_is.next(now)
-        built = self._built(network, bundle, held, plan)
-        if out_of_bounds(self._renewals, (*bundle.earlier, newest), built.fee, built.vsize):
-            log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, bundle.id, built.fee)
-            self._store.commit([Save(as_it_is.next(now))])
-            return as_it_is.next(now)
-        if len(self._denied(network, bundle, bundle.payouts, built.fee)) == len(bundle.payouts):
-            # Where it is worth its share to one of them, the others do not hold that one up.
-            log.warning("ALARM %s: %s is stuck and is not replaced for %d: %s", network.id, bundle.id, built.fee, WORTH_MORE)
-            self._store.commit([Save(as_it_is.next(now))])
-            return as_it_is.next(now)
-        earlier = (*bundle.earlier, replace(newest, unsigned=""))
-        bundle = replace(as_it_is, newest=built, earlier=earlier).next(now)
-        self._store.commit([Save(bundle), Save(held.reserve(bundle.id, [c.outpoint for c in built.inputs]).next())])
         return bundle
 
     def _built(self, network: Network, bundle: Bundle, held: HeldCoins, plan: CoinPlan) -> Built:

@@ -5,9 +5,8 @@ What a crash leaves is always one of these, and `pay` goes on from it:
 * pending: nothing was begun. Whatever is open and covered joins the bundle that gathers, one withdrawal per transaction.
 * gathering: payments are named, no coin is taken. Coins are reserved and the exact bytes stored in one transaction (money rule 6).
   What the coins do not suffice for any more leaves first, and is between bundles: processing, with an order that names none.
-* built: the same bytes are checked and signed; of two workers that sign, one stores its signatures (money rules 5 and 7).
-* signed: each payment's coins are booked as in flight, in a transaction of its own; then the same bytes go to the node, as often
-  as it takes. A replacement (BIP-125) is built, stored, checked and signed the same way, beside what it replaces.
+* built, signed, replaced: as `transactions.utxo.engine` says. Each payment's money is put in flight in a transaction of its own
+  before anything is sent, and told of in one of its own after that.
 
 What happens after the broadcast is decided by `bundle_settlement` for the coins and by `settlement` for each payment.
 """
@@ -16,41 +15,36 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 
-from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.withdrawals.bundles import Bundle
-from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import FINAL, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.current_wallets import wallet_of
-from chalicelib.usecases.base.kill_switch import stopped
-from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.account_payouts import Outcome
+from chalicelib.usecases.payouts.bundle_booking import SentBundle
 from chalicelib.usecases.payouts.bundle_building import BundleBuilding
 from chalicelib.usecases.payouts.bundle_gathering import BundleGathering
-from chalicelib.usecases.payouts.bundle_members import members
-from chalicelib.usecases.payouts.bundle_signing import BundleSigning
+from chalicelib.usecases.payouts.bundle_replacing import ReplacedBundle
+from chalicelib.usecases.payouts.bundle_signing import SignedBundle
 from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.usecases.payouts.fees import PayoutFees
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Change, Close, Conflict, Open, Post, Save
+from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.second_reader import CoinOrder, SecondReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import Risk
+from chalicelib.usecases.transactions.utxo.engine import Kind, UtxoEngine
 from chalicelib.usecases.wallets.signers import signing_wallet
 from chalicelib.usecases.withdrawals.fee_budget import FeeBudgets
-from chalicelib.usecases.withdrawals.steps import catalogue_views, order_id, sent_work, stepped
+from chalicelib.usecases.withdrawals.steps import order_id
 
 log = logging.getLogger(__name__)
 
@@ -72,13 +66,12 @@ class BundlePayouts:
         budgets: FeeBudgets,
         second_of: Callable[[Network], SecondReader[CoinOrder]],
     ) -> None:
-        self._store, self._rules, self._clock, self._payer_of = store, rules, clock, payer_of
-        self._budgets = budgets
-        checks = PayoutChecks(store, rules, clock, risk, rates_of)
+        self._store, self._rules, self._clock, self._signer, self._budgets = store, rules, clock, signer, budgets
+        self._checks = checks = PayoutChecks(store, rules, clock, risk, rates_of)
         fees = PayoutFees(store, rates_of)
-        self._building = BundleBuilding(store, rules, clock, payer_of, reader_of, renewals, fees)
+        self._building = BundleBuilding(store, rules, clock, payer_of, fees)
         self._gathering = BundleGathering(store, rules, clock, payer_of, checks, self._building, fees, budgets)
-        self._signing = BundleSigning(store, rules, clock, signer, payer_of, checks, renewals, second_of)
+        self._engine = UtxoEngine(store, rules, clock, payer_of, reader_of, renewals, second_of)
 
     def advance(self, network: Network, tenant: TenantId, withdrawal_id: str) -> Outcome:
         """Bring a withdrawal, and whatever can be paid with it, as far as the broadcast: one try of `Payouts.pay`."""
@@ -118,63 +111,10 @@ class BundlePayouts:
             bundle = self._building.seal(network, wallet, bundle)
         if not bundle.payouts:
             return "waiting"
-        if bundle.state == "built":
-            bundle = self._signing.sign(network, wallet, bundle)
-        if bundle.state != "signed":
-            return "done"
-        self._book(network, bundle)
-        if bundle.renew:
-            bundle = self._building.build_replacement(network, wallet, bundle)
-        if bundle.newest is not None and bundle.newest.raw is None:
-            bundle = self._signing.sign(network, wallet, bundle)
-        return self._send(network, bundle)
-
-    def _book(self, network: Network, bundle: Bundle) -> None:
-        """processing → broadcasting: from now on each payment can reach the chain at any time, and its coins are in flight."""
-        newest = bundle.newest
-        if newest is None or newest.txid is None:
-            return  # a replacement: everything was booked before the first was sent
-        for withdrawal, order in members(self._store, bundle):
-            if withdrawal.status != "processing":
-                continue
-            news = News(self._clock.now_ms())
-            _, views = catalogue_views(self._store, withdrawal)
-            share = bundle.share(withdrawal.id, newest.fee)
-            done = replace(
-                order, txid=newest.txid, fee=share, signed_at=newest.signed_at, state="signed", version=order.version + 1
-            )
-            after = replace(withdrawal, status="broadcasting", txid=newest.txid, fee=share, updated_at=news.at)
-            after = stepped(news, views, withdrawal, after)
-            place = ledger.wallet(network.id, self._rules.storage_form(network.slug, order.wallet))
-            entry = ledger.payment_signed(order.id, news.at, place, Amount(order.asset, order.amount))
-            works = (Close(payout_work(withdrawal)), Open(sent_work(withdrawal)))
-            self._store.commit([Save(done), Save(after), Post(entry), *works, *news.emit()])
-
-    def _send(self, network: Network, bundle: Bundle) -> Outcome:
-        newest = bundle.newest
-        if newest is None or newest.raw is None or newest.txid is None:
-            raise LookupError(f"{bundle.id} has no signed bytes")
-        if stopped(self._store, network.realm):
-            return "waiting"  # thrown since it was signed; the poll sends it once payments go on
-        try:
-            self._payer_of(network).broadcast(newest.raw)
-        except Refused as refused:
-            # Signed bytes stay valid: whether they can ever be paid, only the chain decides. Sent again by the polls.
-            log.warning("%s: the node refused %s for now: %s", network.id, bundle.id, refused)
-            return "waiting"
-        for withdrawal, order in members(self._store, bundle):
-            if withdrawal.status not in ("broadcasting", "confirming"):
-                continue
-            if withdrawal.status == "confirming" and withdrawal.txid == newest.txid:
-                continue
-            news = News(self._clock.now_ms())
-            _, views = catalogue_views(self._store, withdrawal)
-            share = bundle.share(withdrawal.id, newest.fee)
-            counted = self._budgets.corrected(withdrawal, share)
-            after = replace(counted.withdrawal, status="confirming", txid=newest.txid, fee=share, updated_at=news.at)
-            after = stepped(news, views, withdrawal, after)
-            changes: list[Change] = [Save(after), *counted.changes]
-            if order.txid != newest.txid:
-                changes.append(Save(replace(order, txid=newest.txid, fee=share, version=order.version + 1)))
-            self._store.commit([*changes, *news.emit()])
-        return "done"
+        sent = SentBundle(self._store, self._rules, self._clock, self._budgets, network)
+        signed = SignedBundle(self._store, self._rules, self._clock, self._signer, self._checks, network, wallet)
+        replaced = ReplacedBundle(self._store, self._building, network, wallet)
+        step, bundle = self._engine.advance(Kind(signed, replaced, sent), bundle)
+        if step == "sent":
+            sent.tell(bundle)
+        return "waiting" if step == "waiting" else "done"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
 from chalicelib.domain.withdrawals.bundles import Bundle, BundledPayout
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
@@ -19,39 +18,13 @@ from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.ports.second_reader import CoinOrder, SecondReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.utxo.kinds import Grounds, InputSigner
-from chalicelib.usecases.transactions.utxo.signing import UtxoSigning
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.steps import catalogue_views
 
 log = logging.getLogger(__name__)
-
-
-class BundleSigning:
-    """Needs the signer."""
-
-    def __init__(
-        self,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
-        signer: Signer,
-        payer_of: Callable[[Network], CoinPayer],
-        checks: PayoutChecks,
-        renewals: RenewalRules,
-        second_of: Callable[[Network], SecondReader[CoinOrder]],
-    ) -> None:
-        self._store, self._rules, self._clock, self._signer, self._checks = store, rules, clock, signer, checks
-        self._engine = UtxoSigning(store, rules, clock, payer_of, renewals, second_of)
-
-    def sign(self, network: Network, wallet: Wallet, bundle: Bundle) -> Bundle:
-        """Sign the newest bytes, once they are what was approved: see `UtxoSigning.sign`."""
-        kind = SignedBundle(self._store, self._rules, self._clock, self._signer, self._checks, network, wallet)
-        return self._engine.sign(kind, bundle)
 
 
 class SignedBundle:

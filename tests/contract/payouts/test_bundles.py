@@ -27,13 +27,13 @@ from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.payouts import bundle_gathering
 from chalicelib.usecases.payouts.bundle_payouts import BundlePayouts
-from chalicelib.usecases.payouts.bundle_signing import BundleSigning
 from chalicelib.usecases.payouts.rebuild import made_anew
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.give_up import NotGivenUp
+from chalicelib.usecases.transactions.utxo.signing import UtxoSigning
 from chalicelib.usecases.withdrawals.fee_budget import set_budget
 from chalicelib.wiring import Services, services
 from chalicelib.wiring.custody import CustodyWiring
@@ -827,7 +827,7 @@ def test_the_fee_of_a_replacement_is_bounded_where_it_is_signed(
 def test_one_altered_order_holds_up_nobody_else_of_its_bundle(shop: Shop) -> None:
     ids = [shop.withdraw("1", 0), shop.withdraw("2", 1), shop.withdraw("0.5", 2)]
     with pytest.MonkeyPatch.context() as patch:  # whoever builds dies before it signs
-        patch.setattr(BundleSigning, "sign", lambda *_: hang())
+        patch.setattr(UtxoSigning, "sign", lambda *_: hang())
         shop.run()
     (bundle,) = shop.bundles()
     assert bundle.state == "built" and len(bundle.payouts) == 3

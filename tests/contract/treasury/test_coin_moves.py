@@ -26,8 +26,8 @@ from chalicelib.usecases.reconciliation import utxo as reconciliation_coins
 from chalicelib.usecases.reconciliation.cold_adjusting import NotBooked
 from chalicelib.usecases.transactions import replacement_bounds
 from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.utxo import replacing
 from chalicelib.usecases.treasury.consolidation import planning as coin_move_planning
-from chalicelib.usecases.treasury.consolidation import signing as coin_move_signing
 from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.wiring import services
 from tests.contract.treasury.coin_treasury import TOTAL, Treasury
@@ -685,7 +685,7 @@ def test_the_first_signature_costs_no_more_than_may_be_planned(treasury: Treasur
 
 def test_a_replacement_costs_no_more_of_its_coins_than_may_be_planned(treasury: Treasury) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (coin_move_signing, replacement_bounds):
+        for module in (replacing, replacement_bounds):
             patch.setattr(module, "MOST_RATE", 10**12)
         treasury.chain.rate = TOTAL * 1_000 // 20_000
         move = treasury.plan()

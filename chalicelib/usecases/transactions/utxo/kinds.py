@@ -14,7 +14,9 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
 from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.usecases.ports.changes import Change
+from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.usecases.ports.signing import Signature
 
 R = TypeVar("R", Bundle, CoinMove)
@@ -33,6 +35,18 @@ class Grounds:
     unlike: Sequence[str] = ()
     dear: Sequence[str] = ()
     leaving: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a replacement is made of. The rest goes to the address `home`; it may spend `more` beside the inputs that it has to. The
+    coins `known` are ours. `priority` sets its fee rate. `unlike` names the reservations that are not of what was signed."""
+
+    home: str
+    priority: Priority
+    known: Sequence[HeldCoin]
+    more: Sequence[Unspent] = ()
+    unlike: Sequence[str] = ()
 
 
 class SignedKind(Protocol[R_contra]):
@@ -63,4 +77,38 @@ class SignedKind(Protocol[R_contra]):
 
     def keys(self, record: R_contra) -> AbstractContextManager[InputSigner]:
         """Open its inputs' keys."""
+        ...
+
+
+class ReplacedKind(Protocol[R_contra]):
+    """One record whose newest attempt is stuck. Its methods raise Unavailable."""
+
+    network: Network
+
+    def means(self, record: R_contra) -> Means: ...
+
+    def forged(self, record: R_contra, names: str) -> None:
+        """Raise the alarm that its newest attempt is not what was signed."""
+        ...
+
+    def affordable(self, record: R_contra, fee: int) -> bool:
+        """Whether its parts are worth a replacement's `fee` in units; with an alarm where they are not."""
+        ...
+
+    def taken(self, record: R_contra) -> Sequence[Change]:
+        """The reservation of the coins that its new attempt spends."""
+        ...
+
+
+class SentKind(Protocol[R]):
+    """One record that is signed. Its methods raise Unavailable, Conflict."""
+
+    network: Network
+
+    def book(self, record: R) -> R:
+        """Put in flight what is not: from its signature on, the money can leave at any time."""
+        ...
+
+    def halted(self) -> bool:
+        """Whether nothing of its kind is sent now."""
         ...

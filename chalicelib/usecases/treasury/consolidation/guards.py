@@ -8,18 +8,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Address
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.treasury.collections import fee_share_exceeds
 from chalicelib.domain.treasury.consolidations import CoinMove, MovedCoin
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
-from chalicelib.usecases.base.kill_switch import PaymentsStopped, closed_to, rests_on_tables
-from chalicelib.usecases.ports.changes import Change, Save, Still
+from chalicelib.usecases.base.kill_switch import PaymentsStopped, closed_to, put_back, rests_on_tables
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Post, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.transactions.utxo.kinds import Grounds, InputSigner
+from chalicelib.usecases.transactions.utxo.kinds import Grounds, InputSigner, Means
 from chalicelib.usecases.treasury.consolidation.keys import CoinKeys
 from chalicelib.usecases.treasury.consolidation.parts import (
+    amounts_at,
     begun_for,
     deposits_of,
     outpoint_of,
@@ -106,3 +110,46 @@ class SignedMove:
             return False
         known = (outpoint_of(deposit), deposit.amount, deposit.address, deposit.network, deposit.asset, owner.path)
         return known == (coin.outpoint, coin.amount, coin.address, self.network.id, move.asset, coin.path)
+
+
+class ReplacedMove:
+    """One coin move that may have to be replaced: of the same inputs, with less for its recipient or its change."""
+
+    def __init__(self, network: Network, fee_percent: int) -> None:
+        self.network, self._fee_percent = network, fee_percent
+
+    def means(self, move: CoinMove) -> Means:
+        home = move.wallet if move.latest.change and move.wallet is not None else move.recipient
+        return Means(home, "normal", [coin.held for coin in move.inputs])
+
+    def forged(self, move: CoinMove, names: str) -> None:
+        log.error("ALARM %s: %s differs from what was signed in %s", self.network.id, move.id, names)
+
+    def affordable(self, move: CoinMove, fee: int) -> bool:
+        if not fee_share_exceeds(self._fee_percent, fee, move.total):
+            return True
+        log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", self.network.id, move.id, fee)
+        return False
+
+    def taken(self, move: CoinMove) -> list[Change]:
+        """Nothing: it has all of its coins from the first."""
+        return []
+
+
+class SentMove:
+    """One coin move that is signed."""
+
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock, network: Network) -> None:
+        self._store, self._rules, self._clock, self.network = store, rules, clock, network
+
+    def halted(self) -> bool:
+        return put_back(self._store, self.network.realm) is not None
+
+    def book(self, move: CoinMove) -> CoinMove:
+        """From now on the coins can leave their places at any time: place by place they are in flight."""
+        while part := move.next_part():
+            now = self._clock.now_ms()
+            entry = ledger.coins_signed(move.id, move.booked, now, amounts_at(self._rules, self.network, move, part))
+            move = replace(move, booked=move.booked + len(part)).next(now)
+            self._store.commit([Save(move), Post(entry)])
+        return move

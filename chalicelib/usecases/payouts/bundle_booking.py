@@ -1,0 +1,71 @@
+"""Bundles once they are signed: each payment's money goes in flight, and each merchant is told that it was sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chalicelib.domain import ledger
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.money import Amount
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.payout_line import payout_work
+from chalicelib.usecases.base.kill_switch import stopped
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.payouts.bundle_members import members
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.withdrawals.fee_budget import FeeBudgets
+from chalicelib.usecases.withdrawals.steps import catalogue_views, sent_work, stepped
+
+
+class SentBundle:
+    """One bundle that is signed. A crash between two of its payments leaves the rest to the next worker."""
+
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock, budgets: FeeBudgets, network: Network) -> None:
+        self._store, self._rules, self._clock, self._budgets, self.network = store, rules, clock, budgets, network
+
+    def halted(self) -> bool:
+        return stopped(self._store, self.network.realm)
+
+    def book(self, bundle: Bundle) -> Bundle:
+        """processing → broadcasting: from now on each payment can reach the chain at any time, and its coins are in flight."""
+        newest = bundle.newest
+        if newest is None or newest.txid is None:
+            return bundle  # a replacement: everything was booked before the first was sent
+        for withdrawal, order in members(self._store, bundle):
+            if withdrawal.status != "processing":
+                continue
+            news = News(self._clock.now_ms())
+            _, views = catalogue_views(self._store, withdrawal)
+            share = bundle.share(withdrawal.id, newest.fee)
+            done = replace(
+                order, txid=newest.txid, fee=share, signed_at=newest.signed_at, state="signed", version=order.version + 1
+            )
+            after = replace(withdrawal, status="broadcasting", txid=newest.txid, fee=share, updated_at=news.at)
+            after = stepped(news, views, withdrawal, after)
+            place = ledger.wallet(self.network.id, self._rules.storage_form(self.network.slug, order.wallet))
+            entry = ledger.payment_signed(order.id, news.at, place, Amount(order.asset, order.amount))
+            works = (Close(payout_work(withdrawal)), Open(sent_work(withdrawal)))
+            self._store.commit([Save(done), Save(after), Post(entry), *works, *news.emit()])
+        return bundle
+
+    def tell(self, bundle: Bundle) -> None:
+        """broadcasting → confirming, with the id and the fee's share of the attempt that was sent last."""
+        newest = bundle.latest
+        for withdrawal, order in members(self._store, bundle):
+            if withdrawal.status not in ("broadcasting", "confirming"):
+                continue
+            if withdrawal.status == "confirming" and withdrawal.txid == newest.txid:
+                continue
+            news = News(self._clock.now_ms())
+            _, views = catalogue_views(self._store, withdrawal)
+            share = bundle.share(withdrawal.id, newest.fee)
+            counted = self._budgets.corrected(withdrawal, share)
+            after = replace(counted.withdrawal, status="confirming", txid=newest.txid, fee=share, updated_at=news.at)
+            after = stepped(news, views, withdrawal, after)
+            changes: list[Change] = [Save(after), *counted.changes]
+            if order.txid != newest.txid:
+                changes.append(Save(replace(order, txid=newest.txid, fee=share, version=order.version + 1)))
+            self._store.commit([*changes, *news.emit()])
