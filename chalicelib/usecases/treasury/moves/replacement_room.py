@@ -33,13 +33,7 @@ class ReplacementRoom:
 
         The move is signed, so the top-up may take the hot wallet below its floor. Raises Unavailable.
         """
-        try:
-            self._payer.renew(move.unsigned or "", "normal", move.source)
-        except InsufficientFunds:
-            pass
-        except Refused:
-            return None  # the signing step says why
-        else:
+        if not self._lacks(move):
             return None
         hot, before = wallet_of(self._context.store, move.network, "hot"), self._before(move)
         now = self._payer.cost(Payment(move.source, move.recipient, None, 1, move.nonce or 0)).fee
@@ -47,7 +41,7 @@ class ReplacementRoom:
         if hot is None or any(not found.at_rest for found in before):
             return []
         if len(before) == MOST_TOPUPS or not self._stuck.affordable(move, needed):
-            return self._lacking(move, needed)
+            return self._alarm(move, needed)
         units = topup_units(needed, max(0, self._context.reader.balance(move.source) - move.amount))
         if not units:
             return []
@@ -56,13 +50,23 @@ class ReplacementRoom:
             return self._topups.plan(origin, hot, move.source, units, begun=True).changes(news)
         except (HotWalletShort, Refused) as error:
             log.info("%s: no top-up for move %s: %s", move.network, move.id, error)
-            return self._lacking(move, needed)
+            return self._alarm(move, needed)
+
+    def _lacks(self, move: Move) -> bool:
+        """Whether its replacement can not be paid with what is there."""
+        try:
+            self._payer.renew(move.unsigned or "", "normal", move.source)
+        except InsufficientFunds:
+            return True
+        except Refused:
+            return False  # the signing step says why
+        return False
 
     def _before(self, move: Move) -> list[Move]:
         """The top-ups that it had."""
         wanted = [(Move, {"network": move.network, "id": move_id(move.id, "topup", n)}) for n in range(1, MOST_TOPUPS + 1)]
         return [found for found in self._context.store.get_many(wanted) if found is not None]
 
-    def _lacking(self, move: Move, needed: int) -> list[Change]:
+    def _alarm(self, move: Move, needed: int) -> list[Change]:
         log.warning("ALARM %s: move %s is stuck, and a fee of %d is not provided", move.network, move.id, needed)
         return []
