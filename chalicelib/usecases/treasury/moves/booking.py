@@ -19,7 +19,7 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.treasury.moves import Move, move_work, moved_work
 from chalicelib.domain.versions import next_version
-from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, Usurped
+from chalicelib.domain.withdrawals.withdrawals import Attempt, Usurped
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.base.open_work import is_open
 from chalicelib.usecases.base.outbox import News
@@ -28,11 +28,11 @@ from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.accounts.losing import NONCE_USED, Losing
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
-from chalicelib.usecases.transactions.given_up import LOST, WHY, watched_on
+from chalicelib.usecases.transactions.given_up import LOST, WHY
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.marks import traces_of
-from chalicelib.usecases.transactions.rivals import by_whom
 from chalicelib.usecases.transactions.watching import Watch
 from chalicelib.usecases.wallets.sweep_candidates import place_id
 
@@ -47,7 +47,7 @@ class MoveBooking:
     ) -> None:
         self._network, self._reader, self._verdicts = network, reader, verdicts
         self._store, self._rules, self._clock = store, rules, clock
-        self._losses = Losses(network, reader, store)
+        self._losing = Losing(network, reader, store, rules, Losses(network, reader, store))
 
     def ripen(self, before: Move, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> bool:
         """Book a move that a node has in its chain, once that is deep enough and believed; whether it is deep enough by the node's
@@ -99,30 +99,12 @@ class MoveBooking:
             log.error("ALARM %s: move %s failed on the chain, in %s", self._network.id, after.id, attempt.txid)
 
     def lose(self, before: Move, scanned: Scanned) -> None:
-        """Its nonce is used for good by a transaction that is not ours: it can never be mined, and its coins are where they were.
-
-        Nonces that were not allotted and are used as well are passed over first, in a transaction of its own, as with payments.
-        It is watched on.
-        """
-        source = self._rules.normalize(self._network.slug, before.source)
-        counter = self._store.get(NonceCounter, network=self._network.id, wallet=source)
-        if counter is not None:
-            used = self._losses.used(self._rules.storage_form(self._network.slug, source), counter.next, scanned)
-            if used is None:
-                return
-            if used > counter.next:
-                self._store.commit([Save(counter.caught_up(used))])
-        log.error(
-            "ALARM %s: %s can never be mined, its nonce %d was used by %s",
-            *(self._network.id, before.id, before.nonce, by_whom(self._store, self._reader, self._network, before)),
-        )
-        usurped = before.usurped or Usurped(scanned.height, scanned.epoch, (before.nonce or 0) + 1)
-        why = "another transaction used the nonce of its own: it can not be mined any more"
-        now = self._clock.now_ms()
-        watch = GivenUp(before.id, self._network.id, "move", "", LOST, why, now, scanned.height, before.txids)
-        if watching := watched_on(self._store, watch):
-            self._store.commit(watching)
-        self._fail(replace(before, usurped=usurped), why)
+        """Another transaction used its nonce for good: its coins are where they were. Raises Conflict, Unavailable."""
+        source, now = self._rules.normalize(self._network.slug, before.source), self._clock.now_ms()
+        watch = GivenUp(before.id, self._network.id, "move", "", LOST, NONCE_USED, now, scanned.height, before.txids)
+        if self._losing.begin(before, source, watch, scanned):
+            usurped = before.usurped or Usurped(scanned.height, scanned.epoch, (before.nonce or 0) + 1)
+            self._fail(replace(before, usurped=usurped), NONCE_USED)
 
     def give_up(self, before: Move) -> None:
         """Its coins are where they were by an operator's decision. It is watched on: see `given_up_watching`."""

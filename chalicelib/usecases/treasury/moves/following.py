@@ -7,29 +7,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.treasury.moves import Move, MoveKind, move_command
-from chalicelib.domain.versions import next_version, version_after
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work
-from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer
-from chalicelib.usecases.ports.changes import Change, Save
-from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.transactions.accounts.following import Following
 from chalicelib.usecases.transactions.chain_cache import Answers
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
-from chalicelib.usecases.transactions.given_up import GivenUps
 from chalicelib.usecases.transactions.losses import Losses, has_nonces
 from chalicelib.usecases.transactions.marks import traces_of
-from chalicelib.usecases.transactions.mined_attempts import mined_attempt
 from chalicelib.usecases.transactions.notes import Notes
 from chalicelib.usecases.transactions.replacements import Stuck
 from chalicelib.usecases.transactions.round_robin import Asking
 from chalicelib.usecases.transactions.sorting import Out, Sorted
 from chalicelib.usecases.treasury.moves.booking import MoveBooking
+from chalicelib.usecases.treasury.moves.in_flight import MoveInFlight
 from chalicelib.usecases.treasury.moves.replacement_room import ReplacementRoom
 
 log = logging.getLogger(__name__)
@@ -52,12 +49,11 @@ class MoveFollowing:
         loans: Mapping[MoveKind, Stuck] | None = None,
     ) -> None:
         """`loans`: what knows when a loan is stuck, by its kind, where the network has any."""
-        network, reader, store = context.network, context.reader, context.store
-        self._network, self._payer, self._verdicts, self._room = network, payer, verdicts, room
-        self._store, self._clock, self._stuck, self._booking = store, context.clock, stuck, booking
-        self._answers, self._rules = Answers(reader), context.rules
-        self._loans, self._losses = loans or {}, Losses(network, reader, store)
-        self._given_ups = GivenUps(network, store, self._losses, verdicts)
+        self._context, self._network, self._store, self._clock = context, context.network, context.store, context.clock
+        self._payer, self._verdicts, self._stuck, self._loans = payer, verdicts, stuck, loans or {}
+        self._booking, self._room = booking, room
+        losses = Losses(context.network, context.reader, context.store)
+        self._following = Following(context.network, context.store, Answers(context.reader), losses, verdicts)
         self.waits_for_scan = False
         """Whether something was met that is deep enough by the node's height and not by what was scanned yet."""
 
@@ -90,10 +86,10 @@ class MoveFollowing:
             return Out(work, asks=True)  # no node is asked about it
         return Out(
             work,
-            traces_of(self._network, self._rules, move),
+            traces_of(self._network, self._context.rules, move),
             move.created_at,
             move.signed_at,
-            asks=move.renew or move.usurped is not None or self._given_ups.decided(move.id),
+            asks=move.renew or move.usurped is not None or self._following.decided(move.id),
             undone=move.round > 0,
             overdue=self._stuck_of(move).overdue(move, "normal", move.updated_at, now),
             line=(move.source, move.nonce) if has_nonces(self._network) and move.nonce is not None else None,
@@ -114,24 +110,8 @@ class MoveFollowing:
         if not move.attempts:
             self._ask(move)
             return
-        mined = mined_attempt(self._network, self._answers, move.id, [attempt.txid for attempt in move.attempts], scanned)
-        if mined.receipt is not None:
-            self.waits_for_scan |= self._booking.ripen(move, move.attempts[mined.place], mined.receipt, scanned)
-        if mined.somewhere:
-            return
-        ours = self._stuck_of(move).ours([(each.txid, each.raw) for each in move.attempts], move.source, move.nonce or 0)
-        if self._losses.met(move.id, ours, scanned):
-            return
-        if put_back(self._store, self._network.realm) is not None:
-            return  # as with payments
-        if self._stuck_of(move).lost(ours, scanned) and self._verdicts.denied(move.txids, move.asset, move.amount):
-            self._booking.lose(move, scanned)
-            return
-        if self._given_ups.standing(move.id, ours, scanned) is not None:
-            self._booking.give_up(move)
-            return
-        self._send_again(move)
-        self._renew(move, ours, scanned)
+        it = MoveInFlight(self._context, self._payer, self._stuck_of(move), self._booking, self._room, move)
+        self.waits_for_scan |= self._following.look(it, scanned)
 
     def _stuck_of(self, move: Move) -> Stuck:
         return self._loans.get(move.kind, self._stuck)
@@ -143,30 +123,3 @@ class MoveFollowing:
             return
         news.command(move_command(move))
         self._store.commit([Save(replace(next_version(move), updated_at=news.at)), *news.emit()])
-
-    def _send_again(self, move: Move) -> None:
-        """The same bytes, as often as it takes (money rule 5). The newest first; where the node refuses those, the earlier ones."""
-        for attempt in move.attempts:
-            try:
-                self._payer.broadcast(attempt.raw)
-            except Refused as refused:
-                log.warning("%s: %s is in no block and the node refuses it: %s", self._network.id, attempt.txid, refused)
-                continue
-            return
-
-    def _renew(self, move: Move, ours: Ours, scanned: Scanned) -> None:
-        """Ask for a replacement where it is due: at every poll until it is done, since a command may be lost."""
-        news = News(self._clock.now_ms())
-        standing = self._stuck_of(move).look(
-            move.id, move, move.unsigned or "", ours, move.source, "normal", move.updated_at, news.at, scanned,
-            (move.asset, move.amount),
-        )  # fmt: skip
-        topup = self._room.made(move, news) if standing.replace and move.bare else None
-        asks = standing.replace and topup is None
-        after = replace(move, usurped=standing.usurped, renew=asks or move.renew)
-        changes: list[Change] = [] if after == move else [Save(replace(after, version=version_after(move)))]
-        changes += topup or []
-        if asks:
-            news.command(move_command(move))
-        if changes or asks:
-            self._store.commit([*changes, *news.emit()])
