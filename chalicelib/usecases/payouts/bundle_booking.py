@@ -7,6 +7,7 @@ from dataclasses import replace
 from chalicelib.domain import ledger
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.money import Amount
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.usecases.base.kill_switch import stopped
@@ -40,9 +41,7 @@ class SentBundle:
             news = News(self._clock.now_ms())
             _, views = catalogue_views(self._store, withdrawal)
             share = bundle.share(withdrawal.id, newest.fee)
-            done = replace(
-                order, txid=newest.txid, fee=share, signed_at=newest.signed_at, state="signed", version=order.version + 1
-            )
+            done = replace(next_version(order), txid=newest.txid, fee=share, signed_at=newest.signed_at, state="signed")
             after = replace(withdrawal, status="broadcasting", txid=newest.txid, fee=share, updated_at=news.at)
             after = stepped(news, views, withdrawal, after)
             place = ledger.wallet(self.network.id, self._rules.storage_form(self.network.slug, order.wallet))
@@ -67,5 +66,5 @@ class SentBundle:
             after = stepped(news, views, withdrawal, after)
             changes: list[Change] = [Save(after), *counted.changes]
             if order.txid != newest.txid:
-                changes.append(Save(replace(order, txid=newest.txid, fee=share, version=order.version + 1)))
+                changes.append(Save(replace(next_version(order), txid=newest.txid, fee=share)))
             self._store.commit([*changes, *news.emit()])

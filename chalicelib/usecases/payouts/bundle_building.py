@@ -10,6 +10,7 @@ from typing import Literal
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS, HeldCoins
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.bundles import Built, Bundle, BundledPayout
 from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order
 from chalicelib.usecases.payouts.bundle_members import members, most_urgent
@@ -154,9 +155,9 @@ class BundleBuilding:
             left = tuple(payout for payout in bundle.payouts if payout.withdrawal != withdrawal.id)
             urgent = most_urgent([priorities[payout.withdrawal] for payout in left]) if left else "low"
             bundle = replace(bundle, payouts=left, priority=urgent).next(now)
-            alone = replace(order, bundle=None, version=order.version + 1)
+            alone = replace(next_version(order), bundle=None)
             due = aside_order(withdrawal, now + RETRY_MS)
-            short = replace(withdrawal, pending_reason="liquidity", updated_at=now, line=due, version=withdrawal.version + 1)
+            short = replace(next_version(withdrawal), pending_reason="liquidity", updated_at=now, line=due)
             waits = moved_in_line(withdrawal, short) if reason == "liquidity" else waiting_for_fees(withdrawal, now, now)
             self._store.commit([Save(bundle), Save(alone), *waits])
         return bundle

@@ -49,9 +49,10 @@ def test_versions_wallets_and_address_forms_have_one_helper_each() -> None:
     product = ROOT / "chalicelib"
     outgoing = re.compile(r"usecases/(transactions|payouts|treasury)/|domain/(transactions|withdrawals|treasury)/")
     sources = {str(file.relative_to(product)): file.read_text() for file in sorted(product.rglob("*.py"))}
-    sources = {name: source for name, source in sources.items() if not outgoing.match(name)}
     for pattern, allowed in helpers.items():
-        assert [name for name, source in sources.items() if re.search(pattern, source)] == allowed
+        found = [name for name, source in sources.items() if re.search(pattern, source)]
+        # Outgoing transactions are compared with their order by address forms of many networks.
+        assert [name for name in found if "storage_form" not in pattern or not outgoing.match(name)] == allowed
 
 
 def test_moves_are_made_by_their_named_constructors_alone() -> None:
