@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
 from chalicelib.wiring import services
 from infra.cli import main
 from tests.support.collected_deposits import go, later, listed, moves, only, pay, settings, settle
@@ -60,7 +62,7 @@ def fill(address: str, *more: str) -> int:
     return main(["--stage", "local", "fill-nonces", "--realm", "test", "--network", "ethereum", "--address", address, *more])
 
 
-def test_a_gap_is_an_alarm_and_an_operator_fills_it(shop, monkeypatch, caplog):
+def test_a_gap_is_an_alarm_and_an_operator_fills_it(shop, monkeypatch, caplog, capsys):
     settings(shop, "eth", collectThreshold="0")
     hot, nodes = shop.hot().address, Liar(monkeypatch, "")
     nodes.words = (2, 2)
@@ -79,6 +81,10 @@ def test_a_gap_is_an_alarm_and_an_operator_fills_it(shop, monkeypatch, caplog):
     assert fill(hot) == 0 and fill(hot) == 0
     go(shop)
     settle(shop, 2)
+    with monkeypatch.context() as short:
+        short.setattr(TopUps, "plan", Mock(side_effect=HotWalletShort(1, 2)))
+        assert fill(address) == 1 and "has 1 of 2 units" in capsys.readouterr().err
+    assert len(moves("filler")) == 2
     assert fill(address) == 0
     go(shop)
     settle(shop, 2)  # the top-up for their fees is there
