@@ -38,18 +38,15 @@ class StakeWiring:
         """Raises LookupError for a network that is not simulated."""
         from chalicelib.usecases.treasury.tron.staking import Staker
 
-        parts, clock = self._parts, self._parts.clock_of(network.realm)
-        reader, chain = self._chains.reader(network), self._simulated.simulated(network.id)
-        return Staker(network, reader, chain, parts.store, parts.rules, clock, self._transactions.verdicts(network))
+        chain = self._simulated.simulated(network.id)
+        return Staker(self._chains.context(network), chain, self._transactions.verdicts(network))
 
     def stake_following(self, network: Network) -> StakeFollowing:
         """For a network that is not simulated."""
         from chalicelib.usecases.treasury.tron.stake_following import StakeFollowing
 
-        parts, clock = self._parts, self._parts.clock_of(network.realm)
-        reader, node = self._chains.reader(network), self._chains.staking_node(network)
-        renewals, verdicts = self._transactions.renewals, self._transactions.verdicts(network)
-        return StakeFollowing(network, reader, node, parts.store, parts.rules, clock, renewals, verdicts)
+        context, node = self._chains.context(network), self._chains.staking_node(network)
+        return StakeFollowing(context, node, self._transactions.renewals, self._transactions.verdicts(network))
 
     @cached_property
     def stake_signing(self) -> StakeSigning:

@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.chains.tron.reader import TronReader
+from chalicelib.chains.tron.staking import TronStaking
 from chalicelib.chains.tron.transactions import decode
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.given_up import GivenUp
@@ -288,6 +290,29 @@ def test_two_mined_stakes_are_an_alarm(shop: Shop, monkeypatch: pytest.MonkeyPat
         shop.run()
     assert first != second and f"{second} and {first} are both in the chain" in caplog.text
     shop.confirm()
+
+
+def test_a_stake_that_a_node_has_in_another_block_is_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch):
+    """It may be mined: it is neither sent again nor replaced before the nodes agree about the block, as with payments."""
+    made, sent = shop.stake("5"), list[str]()
+    assert shop.stack.drain(only=("relay", "payout")).settled
+    shop.node.mine()
+    real = TronReader.receipt
+
+    def elsewhere(reader: TronReader, txid: str) -> Receipt | None:
+        found = real(reader, txid)
+        return None if found is None else replace(found, block_hash="77" * 32)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TronReader, "receipt", elsewhere)
+        patch.setattr(TronStaking, "broadcast", lambda _, raw: sent.append(raw))
+        # The block may not be scanned yet: receipts alone say so.
+        patch.setattr("chalicelib.usecases.transactions.losses.Losses.met", lambda *_: False)
+        with in_realm("live"):
+            services().wiring.stakes.stake_following(services().catalogue("live").networks["tron"]).work(lambda: True)
+    assert sent == []
+    shop.confirm()
+    assert shop.stakes()[0]["transactionId"] == made["transactionId"]
 
 
 def test_an_altered_stake_is_not_replaced(shop: Shop, caplog: pytest.LogCaptureFixture):

@@ -11,20 +11,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.treasury.stakes import Stake, stake_work, staked_work
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import is_open
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.transactions.finality import Verdicts
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import WHY
 from chalicelib.usecases.transactions.marks import traces_of
 from chalicelib.usecases.transactions.watching import Watch
@@ -35,15 +31,12 @@ log = logging.getLogger(__name__)
 class StakeBooking:
     """Books and unbooks the stakes of one network, simulated or real. Needs no key."""
 
-    def __init__(
-        self, network: Network, reader: ChainReader, store: Store, rules: AddressRules, clock: Clock, verdicts: Verdicts
-    ) -> None:
-        self._network, self._reader, self._verdicts = network, reader, verdicts
-        self._store, self._rules, self._clock = store, rules, clock
+    def __init__(self, context: NetworkContext, verdicts: Verdicts) -> None:
+        self._network, self._reader, self._verdicts = context.network, context.reader, verdicts
+        self._store, self._rules, self._clock = context.store, context.rules, context.clock
 
-    def ripen(self, before: Stake, receipt: Receipt) -> None:
+    def ripen(self, before: Stake, receipt: Receipt, scanned: Scanned) -> None:
         """Book a stake that a node has in its chain, once that is deep enough and believed. Raises Conflict, Unavailable."""
-        scanned = self._verdicts.scanned()
         if scanned.depth(receipt.block_number) < self._network.confirmations:
             return
         asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset

@@ -26,13 +26,13 @@ from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import stopped
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Close, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
-from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Verdicts
@@ -149,18 +149,9 @@ class Staking:
 class Staker:
     """Brings the open stakes of a simulated network to their end, as part of its poll."""
 
-    def __init__(
-        self,
-        network: Network,
-        reader: ChainReader,
-        chain: StakingChain,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
-        verdicts: Verdicts,
-    ) -> None:
-        self._network, self._reader, self._chain, self._store = network, reader, chain, store
-        self._booking = StakeBooking(network, reader, store, rules, clock, verdicts)
+    def __init__(self, context: NetworkContext, chain: StakingChain, verdicts: Verdicts) -> None:
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._chain, self._verdicts, self._booking = chain, verdicts, StakeBooking(context, verdicts)
 
     def work(self, more: Callable[[], bool]) -> None:
         """Raises Unavailable, Failures."""
@@ -185,7 +176,7 @@ class Staker:
                 self._refused(stake, str(error))
             return
         if self._reader.block_hash(receipt.block_number) == receipt.block_hash:
-            self._booking.ripen(stake, receipt)
+            self._booking.ripen(stake, receipt, self._verdicts.scanned())
 
     def _refused(self, before: Stake, reason: str) -> None:
         after = replace(next_version(before), status="failed", reason=reason[:300])
