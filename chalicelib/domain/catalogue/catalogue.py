@@ -180,6 +180,11 @@ def default_networks(realm: Realm) -> list[Network]:
     ]  # fmt: skip
 
 
+def published_chain_id(slug: str) -> int | None:
+    """The EIP-155 id of a network's main chain, by this list alone: a stored record may have been altered. None where it has none."""
+    return next((row[4] for row in _NETWORKS if row[0] == slug), None)
+
+
 def corrected(network: Network) -> Network | None:
     """A stored network with today's block time, as its next version; None where it has that already."""
     if _FORMER_BLOCK_TIMES.get(network.slug) != network.block_time:

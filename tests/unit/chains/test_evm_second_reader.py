@@ -21,10 +21,12 @@ from chalicelib.custody.signatures import sign_with
 from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.encoding.public_keys import evm_address
+from chalicelib.settings import Settings
 from chalicelib.usecases.ports.second_reader import Order
 from chalicelib.usecases.ports.signing import Signed
 from chalicelib.usecases.transactions.errors import ReadersDiffer
 from chalicelib.usecases.transactions.two_readers import sign_read_twice
+from chalicelib.wiring.second_readers import SecondReaders
 
 ORDERS = 2_000 if os.environ.get("SWEEP") == "full" else 50
 NETWORKS = {network.slug: network for network in default_networks("live") if network.family == "evm"}
@@ -284,3 +286,15 @@ def test_a_legacy_signature_for_any_chain_is_caught() -> None:
     raw = Account.sign_transaction(fields, KEY.secret).raw_transaction
     with pytest.raises(ReadersDiffer, match=r"in chainId, txid$"):
         dropped(order, unsigned, Signed(raw.to_0x_hex(), made(unsigned).txid))
+
+
+@pytest.mark.parametrize(
+    "altered", [{"chain_id": 56}, {"chain_id": None}, {"simulated": True}, {"family": "tron"}], ids=lambda change: next(iter(change))
+)
+def test_the_chain_is_that_of_the_published_list_whatever_its_record_says(altered: dict[str, Any]) -> None:
+    chosen = SecondReaders(Settings.from_environment()).accounts(replace(ETHEREUM, **altered))
+    assert isinstance(chosen, EvmSecondReader)
+    order, ours = ordered(token=False)
+    assert chosen.built(order).digests == (keccak256(ours.payload()),)
+    elsewhere = replace(ours, chain_id=56).payload()
+    assert chosen.built(replace(order, unsigned="0x" + elsewhere.hex())).digests != (keccak256(elsewhere),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,6 +64,8 @@ def test_only_simulated_networks_sign_without_a_second_reader() -> None:
     assert (signed(None, asked, SIMULATED), asked) == (RAW, [DIGESTS])
     with pytest.raises(LookupError, match="no second reader"):
         signed(None, asked)
+    with pytest.raises(LookupError, match="no second reader"):
+        signed(None, asked, replace(LIVE, simulated=True))  # as somebody may have written into its record
     assert asked == [DIGESTS]
 
 
