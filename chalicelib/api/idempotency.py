@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from chalicelib.api.rendering import Answer
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.idempotency import KEPT_MS, StoredAnswer
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
 
@@ -127,7 +128,10 @@ class Once:
         def attempt() -> Any:
             prepared = creation.prepare()
             answers.append(self._render(prepared.made))
-            return creation.commit(prepared, self._stored(answers[-1], again=len(answers) > 1))
+            made = creation.commit(prepared, self._stored(answers[-1], again=len(answers) > 1))
+            if made is not prepared.made:  # an earlier try was committed after all, and it is what is stored
+                answers.append(self._render(made))
+            return made
 
         creation.after(until_settled(attempt, creation.tries))
         return answers[-1]
@@ -144,7 +148,8 @@ class Once:
         told = replay(ctx, before)
         if told is not None:
             raise Replay(told)
-        version = (before.version if before is not None else ctx.expired_version) + 1
+        # An expired answer that was there when the request came may have been removed since.
+        version = version_after(before) if again else ctx.expired_version + 1
         expires_at = ctx.now_ms + KEPT_MS
         assert answer.text is not None and answer.status is not None  # noqa: S101
         text = answer.text

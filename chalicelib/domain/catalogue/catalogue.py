@@ -181,7 +181,7 @@ def default_networks(realm: Realm) -> list[Network]:
 
 
 def published_chain_id(slug: str) -> int | None:
-    """The EIP-155 id of a network's main chain, by this list alone: a stored record may have been altered. None where it has none."""
+    """The EIP-155 id of a network's main chain, by this list alone: its stored record may have been altered."""
     return next((row[4] for row in _NETWORKS if row[0] == slug), None)
 
 

@@ -289,7 +289,9 @@ def test_a_legacy_signature_for_any_chain_is_caught() -> None:
 
 
 @pytest.mark.parametrize(
-    "altered", [{"chain_id": 56}, {"chain_id": None}, {"simulated": True}, {"family": "tron"}], ids=lambda change: next(iter(change))
+    "altered",
+    [{"chain_id": 56}, {"chain_id": None}, {"simulated": True}, {"family": "tron"}],
+    ids=lambda change: next(iter(change)),
 )
 def test_the_chain_is_that_of_the_published_list_whatever_its_record_says(altered: dict[str, Any]) -> None:
     chosen = SecondReaders(Settings.from_environment()).accounts(replace(ETHEREUM, **altered))
