@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from chalicelib.chains.addresses import Rules
 from chalicelib.domain.catalogue.catalogue import Coin, default_networks
 from chalicelib.domain.chain import Block, Receipt, Transfer
 from chalicelib.domain.deposits.claims import LogClaim
@@ -180,11 +181,10 @@ def test_a_loss_that_is_read_again_in_another_block_is_the_same_loss(monkeypatch
         chain = Chain(pay=first)
         chain.holds = block(name)
         nothing: Any = None
-        context = NetworkContext(ETHEREUM, chain, store, nothing, nothing)  # type: ignore[arg-type]
+        context = NetworkContext(ETHEREUM, chain, store, Rules(), nothing)  # type: ignore[arg-type]
         reading = PointInTimeRecovery(context, nothing, nothing)
         monkeypatch.setattr(reading, "_wallets", dict)
         monkeypatch.setattr(reading, "_watched", lambda form: None)
-        monkeypatch.setattr(reading, "_form", str)
         monkeypatch.setattr(reading, "_coin", lambda t: Coin(ETHEREUM.id, "usdt", "USDT", "Tether USD", 6, USDT))
         (stray,) = reading._adopted(block(name), txid("pay"), [transfer])
         entries.append(stray_entry_id(ETHEREUM.id, stray))
