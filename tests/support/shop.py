@@ -5,7 +5,6 @@ What the tests of unhappy paths use. `Shop` asks through the API, lets clocks an
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,9 +53,7 @@ class Shop:
             for amount, coin in credits:
                 self.credit(amount, coin)
 
-        # By module: what one changes for all its tests is in force while this is made.
-        module = os.environ["PYTEST_CURRENT_TEST"].partition("::")[0]
-        self.stack.prepare((module, self.network, self.key, credits), make)
+        self.stack.prepare((self.network, self.key, credits), make)
 
     # What the merchant asks for.
 

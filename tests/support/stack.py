@@ -5,6 +5,7 @@ queues through the pump's `drain`. For fault tests, `snapshot` and `restore` put
 from __future__ import annotations
 
 import json as jsonlib
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,6 +80,7 @@ class Stack(Client):
         self.keys = dict(keys)
         self._fresh = aws.snapshot()
         self._prepared: dict[Hashable, Snapshot] = {}
+        self._prepared_in = ""
 
     def drain(self, **options: Any) -> Drained:
         """Everything that clocks and queues would do, until nothing is left; see `infra.local.pump.drain`."""
@@ -94,7 +96,11 @@ class Stack(Client):
 
     def prepare(self, name: Hashable, make: Callable[[], None]) -> None:
         """Do `make` on the stack as it was after its first start, or give back what it left there when it was done under this name
-        before. A stack that something was done to is prepared anew."""
+        before, in the same module: what one changes for all its tests is in force then. A stack that something was done to is
+        prepared anew."""
+        module = os.environ["PYTEST_CURRENT_TEST"].partition("::")[0]
+        if module != self._prepared_in:
+            self._prepared, self._prepared_in = {}, module
         if not self.aws.holds(self._fresh):
             make()
         elif name in self._prepared:
