@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.domain.treasury.moves import MoveKind
+    from chalicelib.usecases.ports.accounts import ChainPayer
+    from chalicelib.usecases.ports.signing import DepositKeys, Signer
     from chalicelib.usecases.treasury.cold_storage_accounts import Distributor
     from chalicelib.usecases.treasury.collection.decisions import CollectDecisions
     from chalicelib.usecases.treasury.collection.fees import MoveFees
@@ -108,17 +113,24 @@ class MoveWiring:
     @cached_property
     def wallet_moves(self) -> MoveSigning:
         """Moves out of service wallets: for the function that has their keys."""
-        return self._signing(wallets=self._custody.signer, loans_of=self._chains.loan_payer)
+        return self._signing(self._custody.signer, None, self._chains.loan_payer)
 
     @cached_property
     def deposit_moves(self) -> MoveSigning:
         """Moves out of deposit addresses: for the function that may open the seed."""
-        return self._signing(deposits=self._custody.deposit_keys)
+        return self._signing(None, self._custody.deposit_keys, None)
 
-    def _signing(self, **keys: Any) -> MoveSigning:
+    def _signing(
+        self, wallets: Signer | None, deposits: DepositKeys | None, loans_of: Callable[[Network, MoveKind], ChainPayer] | None
+    ) -> MoveSigning:
+        from chalicelib.usecases.treasury.moves.attempts import MoveParts
+        from chalicelib.usecases.treasury.moves.checks import MoveChecks
+        from chalicelib.usecases.treasury.moves.cures import MoveCures
         from chalicelib.usecases.treasury.moves.signing import MoveSigning
 
         parts, chains, outgoing = self._parts, self._chains, self._transactions
+        store, rules, clock = parts.store, parts.rules, parts.realm_clock
+        checks, cures = MoveChecks(store, rules), MoveCures(store, rules, clock)
+        shared = MoveParts(store, rules, clock, outgoing.renewals, checks, cures, wallets, deposits)
         signing = outgoing.account_signing(chains.second_readers.accounts)
-        clock, renewals = parts.realm_clock, outgoing.renewals
-        return MoveSigning(parts.store, parts.rules, clock, chains.payer, chains.reader, renewals, signing, **keys)
+        return MoveSigning(shared, chains.payer, chains.reader, signing, loans_of)

@@ -37,22 +37,25 @@ class PayoutWiring:
     @cached_property
     def payouts(self) -> Payouts:
         from chalicelib.usecases.payouts.account_payouts import Payouts
+        from chalicelib.usecases.payouts.attempts import PayoutParts
+        from chalicelib.usecases.payouts.checks import PayoutChecks
+        from chalicelib.usecases.payouts.fees import PayoutFees
 
         parts, chains, outgoing = self._parts, self._chains, self._transactions
-        return Payouts(
-            parts.store,
-            parts.rules,
-            parts.realm_clock,
+        store, rules, clock = parts.store, parts.rules, parts.realm_clock
+        shared = PayoutParts(
+            store,
+            rules,
+            clock,
             self._custody.signer,
-            chains.payer,
-            chains.reader,
-            outgoing.renewals,
-            self.bundle_payouts,
-            self._screening.risk,
-            parts.rates,
+            PayoutChecks(store, rules, clock, self._screening.risk, parts.rates),
+            PayoutFees(store, parts.rates),
             self._withdrawals.fee_budgets,
-            outgoing.account_signing(chains.second_readers.accounts),
+            parts.rates,
+            outgoing.renewals,
         )
+        signing = outgoing.account_signing(chains.second_readers.accounts)
+        return Payouts(shared, chains.payer, chains.reader, self.bundle_payouts, signing)
 
     @cached_property
     def bundle_payouts(self) -> BundlePayouts:

@@ -22,27 +22,22 @@ from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.moves import LOANS, Move, MoveKind, move_work
 from chalicelib.domain.versions import next_version
-from chalicelib.domain.withdrawals.withdrawals import NonceCounter, NonceUse
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.base.kill_switch import rests_on_tables
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Close, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.signing import DepositKeys, Signer
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.accounts.signing import AccountSigning
 from chalicelib.usecases.transactions.first_nonce import NonceUnsure, counter_of
+from chalicelib.usecases.transactions.nonces import allotted
 from chalicelib.usecases.transactions.rivals import settled
 from chalicelib.usecases.treasury.moves.attempts import MoveAttempts, MoveParts
 from chalicelib.usecases.treasury.moves.building import MoveBytes
-from chalicelib.usecases.treasury.moves.checks import MoveChecks, MoveMismatch
-from chalicelib.usecases.treasury.moves.cures import MoveCures
+from chalicelib.usecases.treasury.moves.checks import MoveMismatch
 
 log = logging.getLogger(__name__)
 
@@ -51,26 +46,17 @@ MOST_REFUSALS = 5
 
 
 class MoveSigning:
-    """`wallets` signs for service wallets, `deposits` for deposit addresses; a function has what its role lets it have."""
-
     def __init__(
         self,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
+        parts: MoveParts,
         payer_of: Callable[[Network], ChainPayer],
         reader_of: Callable[[Network], ChainReader],
-        renewals: RenewalRules,
         signing: AccountSigning,
-        wallets: Signer | None = None,
-        deposits: DepositKeys | None = None,
         loans_of: Callable[[Network, MoveKind], ChainPayer] | None = None,
     ) -> None:
-        self._store, self._rules, self._clock = store, rules, clock
+        self._parts, self._store, self._rules, self._clock = parts, parts.store, parts.rules, parts.clock
         self._payer_of, self._loans_of, self._signing = payer_of, loans_of, signing
-        self._checks = MoveChecks(store, rules)
-        self._cures, self._bytes = MoveCures(store, rules, clock), MoveBytes(store, rules, reader_of)
-        self._parts = MoveParts(store, rules, clock, renewals, self._checks, self._cures, wallets, deposits)
+        self._checks, self._cures, self._bytes = parts.checks, parts.cures, MoveBytes(parts.store, parts.rules, reader_of)
 
     def advance(self, network: NetworkId, move_id: str) -> None:
         """Bring a move as far as its broadcast. Safe to call at any time, twice, at once.
@@ -121,20 +107,15 @@ class MoveSigning:
         if rests_on is None:
             self._drop(before, "the recipient is no place of ours that it may go to now")
             return None
-        if before.kind == "topup" and before.amount > self._checks.most_topup(network):
-            self._drop(before, f"a top-up of {before.amount} is more than any transfer costs")
-            return None
-        if not self._checks.has_room(network, before):
-            self._wait(before, "what the recipient has would come to more than 10^37 units, the most that is kept of a coin")
-            return None
-        try:
-            counter = self._counter(network, before)
-        except NonceUnsure as unsure:
-            self._wait(before, str(unsure))
+        if not self._may_be_built(network, before):
             return None
         payer = self._payer(network, before)
         try:
+            counter = self._counter(network, before)
             amount, unsigned = self._bytes.of(network, payer, before, counter.next)
+        except NonceUnsure as unsure:
+            self._wait(before, str(unsure))
+            return None
         except InsufficientFunds as error:
             self._wait(before, f"the source has too little: {error}")
             return None
@@ -145,10 +126,18 @@ class MoveSigning:
             next_version(before), state="built", nonce=counter.next, unsigned=unsigned, amount=amount, reason=None,
             updated_at=self._clock.now_ms(),
         )  # fmt: skip
-        taken = replace(next_version(counter), next=counter.next + 1)
-        use = NonceUse(built.id, network.id, counter.wallet, counter.next)
-        self._store.commit([Save(built), Save(taken), Save(use), *rests_on, *tables])
+        self._store.commit([Save(built), *allotted(counter, built.id), *rests_on, *tables])
         return built
+
+    def _may_be_built(self, network: Network, before: Move) -> bool:
+        """Whether its amount is one that it may have; where not, it is dropped or waits."""
+        if before.kind == "topup" and before.amount > self._checks.most_topup(network):
+            self._drop(before, f"a top-up of {before.amount} is more than any transfer costs")
+            return False
+        if not self._checks.has_room(network, before):
+            self._wait(before, "what the recipient has would come to more than 10^37 units, the most that is kept of a coin")
+            return False
+        return True
 
     def _rebuilt(self, network: Network, before: Move) -> Move | None:
         """Other bytes with the nonce of those that were thrown away; None where it is dropped, and its nonce given back."""
