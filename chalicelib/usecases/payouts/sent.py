@@ -16,7 +16,7 @@ from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, FeeEstimate, Payment
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.transactions.finality import Scanned
-from chalicelib.usecases.transactions.replacements import Stuck
+from chalicelib.usecases.transactions.replacements import Stuck, Waiting
 from chalicelib.usecases.withdrawals.steps import payout_command
 
 
@@ -78,18 +78,11 @@ class SentAlone:
 
     def renewal(self, withdrawal: Withdrawal, order: PaymentOrder, news: News, scanned: Scanned) -> list[Change]:
         """Due when it has waited too long and its own fee is what holds it up (`Stuck`)."""
-        standing = self._stuck.look(
-            order.id,
-            order,
-            order.unsigned,
-            self.ours(order),
-            order.wallet,
-            withdrawal.priority,
-            withdrawal.updated_at,
-            news.at,
-            scanned,
-            (order.asset, order.amount),
+        at_stake = (order.asset, order.amount)
+        waiting = Waiting(
+            order.id, order, order.unsigned, self.ours(order), order.wallet, withdrawal.priority, withdrawal.updated_at, at_stake
         )
+        standing = self._stuck.look(waiting, news.at, scanned)
         if standing.usurped != order.usurped:
             return [Save(replace(next_version(order), usurped=standing.usurped))]
         if not standing.replace:

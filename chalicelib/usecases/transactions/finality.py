@@ -102,9 +102,7 @@ class Verdicts:
         told: list[Receipt | None] = []
         for receipt in self._testimonies(said.txid, self._reader):
             told.append(receipt)
-            if receipt is None or not paid(receipt) or not scanned.holds(receipt):
-                continue
-            if scanned.depth(receipt.block_number) < self._network.confirmations:
+            if receipt is None or not paid(receipt) or not self._deep(receipt, scanned):
                 continue
             if Counter(other.block_hash for other in told if other is not None and paid(other))[receipt.block_hash] >= 2:
                 return receipt
@@ -122,6 +120,9 @@ class Verdicts:
             *(self._network.id, said.txid, len(told), self._reader.members, words),
         )
         return None
+
+    def _deep(self, receipt: Receipt, scanned: Scanned) -> bool:
+        return scanned.holds(receipt) and scanned.depth(receipt.block_number) >= self._network.confirmations
 
     def _testimonies(self, txid: str, jury: Jury) -> Iterator[Receipt | None]:
         """Of each node that answers, asked when the next is taken: once, however many payments share the transaction."""

@@ -32,6 +32,22 @@ class Standing:
     usurped: Usurped | None
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A signed transaction of ours that is in no block. `name` is its record's id, `unsigned` are the newest bytes before they were
+    signed, `ours` its attempts, the newest first. `since`: when something last happened to it, in milliseconds since 1970. `stake`
+    is what would be paid twice if nodes lied: a coin and its units."""
+
+    name: str
+    signed: Signed
+    unsigned: str
+    ours: Ours
+    wallet: str
+    priority: Priority
+    since: int
+    stake: tuple[AssetId, int]
+
+
 class Stuck:
     """Made for one poll: it asks for the nonce of a wallet once, however many of its transactions wait. Signs nothing."""
 
@@ -51,69 +67,49 @@ class Stuck:
         self._following: dict[str, int] = {}
         self._looked: set[str] = set()
 
-    def look(
-        self,
-        name: str,
-        signed: Signed,
-        unsigned: str,
-        ours: Ours,
-        wallet: str,
-        priority: Priority,
-        since: int,
-        now: int,
-        scanned: Scanned,
-        stake: tuple[AssetId, int],
-    ) -> Standing:
-        """How it stands with a transaction that is in no block, whose attempts are `ours`, the newest first.
-
-        It should be replaced when it has waited too long, and its own fee is what holds it up: behind an earlier transaction of its
-        wallet, more would not help. `unsigned` are the newest bytes before they were signed, `since` what happened to it last, in
-        milliseconds. `stake` is what would be paid twice if nodes lied: a coin and its units. Raises Unavailable.
-        """
-        as_it_was, txids = Standing(False, signed.usurped), ours.txids
-        if not txids or not self.overdue(signed, priority, since, now):
+    def look(self, it: Waiting, now: int, scanned: Scanned) -> Standing:
+        """Whether it should be replaced: when it has waited too long, and its own fee is what holds it up. Behind an earlier
+        transaction of its wallet, more would not help. Raises Unavailable."""
+        as_it_was = Standing(False, it.signed.usurped)
+        if not it.ours.txids or not self.overdue(it.signed, it.priority, it.since, now):
             return as_it_was
-        nonce = self._payer.explain(unsigned).nonce
+        nonce = self._payer.explain(it.unsigned).nonce
         if nonce is not None:
-            following = self._next(wallet, nonce)
+            following = self._next(it.wallet, nonce)
             if following > nonce:
-                return self._foreign(name, signed, txids, wallet, nonce, following, scanned, now)
-            if signed.usurped is not None:
+                return self._foreign(it, nonce, following, now, scanned)
+            if it.signed.usurped is not None:
                 return Standing(False, None)
             if following < nonce:
-                self._behind(name, wallet, nonce, following)
+                self._behind(it.name, it.wallet, nonce, following)
                 return as_it_was
-        if self._rules.exhausted(signed, expires=nonce is None):
-            self._alarm("%s was replaced %d times and is in no block", name, len(signed.earlier))
-            return as_it_was
-        if not self._payer.renewable(unsigned, txids[0], nonce is not None or self._verdicts.every_node(*stake)):
-            return as_it_was
-        if nonce is None and not self._losses.lost(ours, scanned):
-            # That every node says so is no proof: the blocks have to (money rule 13).
-            self._gaps.close(self._losses.gap(ours, scanned), scanned, now)
-            return as_it_was
-        return Standing(True, None)
+        return Standing(True, None) if self._replaceable(it, nonce, now, scanned) else as_it_was
 
-    def _foreign(
-        self,
-        name: str,
-        signed: Signed,
-        txids: Sequence[str],
-        wallet: str,
-        nonce: int,
-        following: int,
-        scanned: Scanned,
-        now: int,
-    ) -> Standing:
+    def _replaceable(self, it: Waiting, nonce: int | None, now: int, scanned: Scanned) -> bool:
+        """Whether another attempt may be signed, by what can be told without a key."""
+        if self._rules.exhausted(it.signed, expires=nonce is None):
+            self._alarm("%s was replaced %d times and is in no block", it.name, len(it.signed.earlier))
+            return False
+        every_node = nonce is not None or self._verdicts.every_node(*it.stake)
+        if not self._payer.renewable(it.unsigned, it.ours.txids[0], every_node):
+            return False
+        if nonce is None and not self._losses.lost(it.ours, scanned):
+            # That every node says so is no proof: the blocks have to (money rule 13).
+            self._gaps.close(self._losses.gap(it.ours, scanned), scanned, now)
+            return False
+        return True
+
+    def _foreign(self, it: Waiting, nonce: int, following: int, now: int, scanned: Scanned) -> Standing:
         """Remember since when a node says that a transaction of somebody else has the nonce. That is a hint, and no proof: it gives
         nothing back. Where it should have been met in a block by now and was not, the blocks before there were notes are read."""
+        signed = it.signed
         known = signed.usurped is not None and signed.usurped.epoch == scanned.epoch
         if signed.usurped is not None and known and scanned.height - signed.usurped.height >= self._network.reorg_depth:
             self._gaps.close_since(signed.created_at, scanned, now)
-        if known or any(self._reader.receipt(txid) is not None for txid in txids):
+        if known or any(self._reader.receipt(txid) is not None for txid in it.ours.txids):
             return Standing(False, signed.usurped)  # or mined since it was looked at
         if mined_beside(self._store, self._reader, self._network, signed) is None:
-            self._alarm("%s: a transaction that is not ours used the nonce %d of %s", name, nonce, wallet)
+            self._alarm("%s: a transaction that is not ours used the nonce %d of %s", it.name, nonce, it.wallet)
         return Standing(False, Usurped(scanned.tip, scanned.epoch, following))
 
     def overdue(self, signed: Signed, priority: Priority, since: int, now: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,8 +27,6 @@ from chalicelib.usecases.transactions.sorting import Out, Sorted
 from chalicelib.usecases.treasury.moves.booking import MoveBooking
 from chalicelib.usecases.treasury.moves.in_flight import MoveInFlight
 from chalicelib.usecases.treasury.moves.replacement_room import ReplacementRoom
-
-log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 60
 """A move that stood still this long without being signed is asked for again: a command may be lost, coins may have come."""

@@ -15,7 +15,7 @@ from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.transactions.finality import Scanned
-from chalicelib.usecases.transactions.replacements import Stuck
+from chalicelib.usecases.transactions.replacements import Stuck, Waiting
 from chalicelib.usecases.treasury.moves.booking import MoveBooking
 from chalicelib.usecases.treasury.moves.replacement_room import ReplacementRoom
 
@@ -54,9 +54,8 @@ class MoveInFlight:
     def still_out(self, sent: bool, ours: Ours, scanned: Scanned) -> None:
         """A replacement is asked for at every poll until it is done, since a command may be lost."""
         move, news = self._move, News(self._context.clock.now_ms())
-        standing = self._stuck.look(
-            move.id, move, move.unsigned or "", ours, move.source, "normal", move.updated_at, news.at, scanned, self.at_stake
-        )
+        waiting = Waiting(move.id, move, move.unsigned or "", ours, move.source, "normal", move.updated_at, self.at_stake)
+        standing = self._stuck.look(waiting, news.at, scanned)
         topup = self._room.made(move, news) if standing.replace and move.bare else None
         asks = standing.replace and topup is None
         after = replace(move, usurped=standing.usurped, renew=asks or move.renew)
