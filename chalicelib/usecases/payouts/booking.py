@@ -23,7 +23,6 @@ from chalicelib.domain.withdrawals.fees import debit_of, operators_part
 from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.network_context import NetworkContext
-from chalicelib.usecases.base.open_work import is_open
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.sent import Sent
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Open, Save
@@ -32,7 +31,7 @@ from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import LOST, WHY
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.marks import traces_of
-from chalicelib.usecases.transactions.watching import Watch
+from chalicelib.usecases.transactions.watching import Watch, demand_over
 from chalicelib.usecases.withdrawals.fee_budget import corrected
 from chalicelib.usecases.withdrawals.steps import (
     bounced,
@@ -227,9 +226,11 @@ class PayoutBooking:
         before = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         order = None if before is None else self._store.get(PaymentOrder, id=order_id(before))
         if before is None or order is None or order.state not in ("settled", "bounced"):
-            if not is_open(self._store, work):
-                return  # another poll has done it between two of these reads
-            raise LookupError(f"{work.id} is watched as settled and is not")
+            demand_over(self._store, work)
+            return
+        if settled_work(before, before.block_number or 0, before.block_hash or "") != work:
+            demand_over(self._store, work)
+            return
         log.warning("%s: the block that settled %s fell out of the chain", self._network.id, before.id)
         news = News(self._clock.now_ms())
         catalogue, views = catalogue_views(self._store, before, self._rates_of, news.at)

@@ -11,12 +11,21 @@ from functools import partial
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.work import Work, WorkKind
-from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.open_work import is_open, pages_of
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.chain_cache import Answers
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+
+
+def demand_over(store: Store, work: Work) -> None:
+    """For a watch whose record says otherwise: nothing where another poll has ended the watch between two reads.
+
+    Raises LookupError where it is open all the same, Unavailable.
+    """
+    if is_open(store, work):
+        raise LookupError(f"{work.id} is watched as {work.kind} and is not")
 
 
 class Watch:

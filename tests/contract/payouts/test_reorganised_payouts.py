@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from chalicelib.domain.ids import NetworkId
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.support.cuts import Cutter
@@ -73,6 +74,22 @@ def test_a_settled_payment_that_falls_out_is_paid_once(world: World) -> None:
     assert world.available("eth") == "0.25"
     told = [e["event"] for e in world.get("/v1/events", limit="100")["data"]]
     assert told.count("withdrawal.completed") == 3
+
+
+def test_a_watch_that_is_over_undoes_nothing(world: World) -> None:
+    """Of two polls at once one may undo the payment, which is settled again in another block, before the other looks at it."""
+    withdrawal = withdraw(world, "0.25", "first")
+    confirm(world)
+    network = services().catalogue("test").networks[NETWORK]
+    (watched,) = services().store.open_work("settled", network.id)
+    services().sandbox.reorg(network.id, CONFIRMATIONS + 2)
+    world.run()
+    confirm(world)
+    (again,) = services().store.open_work("settled", network.id)
+    assert again != watched and shown(world, withdrawal)[0] == "confirmed"
+    with in_realm("test"):
+        services().settlement(network)._booking._unsettle(watched)
+    assert shown(world, withdrawal)[0] == "confirmed"
 
 
 def test_a_payment_that_failed_and_fell_out_may_still_succeed(world: World) -> None:

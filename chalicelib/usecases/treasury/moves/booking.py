@@ -21,7 +21,6 @@ from chalicelib.domain.treasury.moves import Move, move_work, moved_work
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Attempt, Usurped
 from chalicelib.domain.work import Command, Work
-from chalicelib.usecases.base.open_work import is_open
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
@@ -33,7 +32,7 @@ from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import LOST, WHY
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.marks import traces_of
-from chalicelib.usecases.transactions.watching import Watch
+from chalicelib.usecases.transactions.watching import Watch, demand_over
 from chalicelib.usecases.wallets.sweep_candidates import place_id
 
 log = logging.getLogger(__name__)
@@ -143,9 +142,8 @@ class MoveBooking:
     def _undo(self, work: Work) -> None:
         move = self._store.get(Move, network=self._network.id, id=work.id.rsplit("|", 1)[0])
         if move is None or move.state not in ("settled", "failed") or moved_work(move) != work:
-            if not is_open(self._store, work):
-                return  # another poll has done it between two of these reads
-            raise LookupError(f"{work.id} is watched as moved and is not")
+            demand_over(self._store, work)
+            return
         log.warning("%s: the block that settled move %s fell out of the chain", self._network.id, move.id)
         now = self._clock.now_ms()
         back = ledger.move_reversed(self._entry(move), move.id, move.round, now)

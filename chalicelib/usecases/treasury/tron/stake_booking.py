@@ -18,12 +18,11 @@ from chalicelib.domain.treasury.stakes import Stake, stake_work, staked_work
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.network_context import NetworkContext
-from chalicelib.usecases.base.open_work import is_open
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import WHY
 from chalicelib.usecases.transactions.marks import traces_of
-from chalicelib.usecases.transactions.watching import Watch
+from chalicelib.usecases.transactions.watching import Watch, demand_over
 
 log = logging.getLogger(__name__)
 
@@ -82,9 +81,8 @@ class StakeBooking:
     def _undo(self, work: Work) -> None:
         stake = self._store.get(Stake, network=self._network.id, id=work.id.rsplit("|", 1)[0])
         if stake is None or stake.mined is None or staked_work(stake) != work:
-            if not is_open(self._store, work):
-                return  # another poll has done it between two of these reads
-            raise LookupError(f"{work.id} is watched as staked and is not")
+            demand_over(self._store, work)
+            return
         log.warning("%s: the block of stake %s fell out of the chain", self._network.id, stake.id)
         now = self._clock.now_ms()
         booked = self._entry(stake)
