@@ -16,6 +16,9 @@ A crash leaves the record as it was, and the next poll asks everything again: no
 is signed here, so the worst that a second worker at the same time does is to send the same bytes.
 
 Payments out of UTXOs are looked at here one by one, too; their common transaction is followed with its bundle.
+
+The engine stops where kinds have nothing in common: which records a poll looks at (`sorting`), and when a replacement is due. A
+payment or a move outbids itself (`replacements.Stuck`); a stake has no fee to raise, and is made anew once it has expired.
 """
 
 from __future__ import annotations

@@ -26,6 +26,9 @@ Then steps 2 to 6, and what was replaced is kept beside it: whichever of them th
 
 A kind says what an order is made of and what its signature posts (`Attempts`). What a receipt and a loss mean for it, it says where
 it is followed. To stop a signature of every kind, a guard goes into `_signed`.
+
+The engine stops where kinds have nothing in common. What is paid, and out of what, each builds by itself (`payouts.orders`,
+`moves.building`, `tron.staking`); and only a stake's replacement is made of its record, so only stakes answer in `altered`.
 """
 
 from __future__ import annotations
@@ -186,21 +189,16 @@ class AccountSigning:
     def again(self, attempts: Attempts[R, P], before: R) -> R | None:
         """Sign and store what replaces the newest attempt; None while that can not be, or need not any more. Raises as `first`."""
         network, payer = attempts.network, attempts.payer
-        raw, txid, unsigned = before.raw, before.txid, before.unsigned or ""
+        raw, txid = before.raw, before.txid
         if raw is None or txid is None:
             return None
         facts = attempts.facts(before)
-        unlike = unlike_signed(payer, self._rules, network, raw, txid, unsigned, facts.sender)
+        unlike = unlike_signed(payer, self._rules, network, raw, txid, facts.unsigned, facts.sender)
         if unlike := [*unlike, *attempts.altered(before)]:
             named = ", ".join(unlike)
             attempts.differs(before, named)
             raise OrderMismatch(f"{attempts.name} differs from what was signed in {named}")
-        if worn_out(network, self._renewals, before):
-            return None
-        # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
-        if not payer.renewable(unsigned, txid, self._every_node(network, before.asset, before.amount)):
-            return None
-        if not self._unmined(attempts, before, facts):
+        if worn_out(network, self._renewals, before) or not self._replaceable(attempts, before, facts):
             return None
         wanted = attempts.renewed(before)
         if wanted is None:
@@ -233,13 +231,18 @@ class AccountSigning:
         realm = attempts.network.realm
         return rests_on(self._store, realm) if attempts.others else rests_on_tables(self._store, realm)
 
-    def _unmined(self, attempts: Attempts[R, P], before: R, facts: Order) -> bool:
-        """Whether no attempt is mined by any node's word, and another one can not be mined beside them."""
-        network, reader = attempts.network, self._reader_of(attempts.network)
-        each = [(before.txid or "", before.raw or ""), *((earlier.txid, earlier.raw) for earlier in before.earlier)]
-        if any(reader.receipt(txid) is not None for txid, _ in each):
+    def _replaceable(self, attempts: Attempts[R, P], before: R, facts: Order) -> bool:
+        """Whether no node objects to another attempt, none has one in a block, and another one can not be mined beside them.
+
+        Where no nonce forbids that, this alone does: asked again here, right before the signature.
+        """
+        network, payer, txid = attempts.network, attempts.payer, before.txid or ""
+        if not payer.renewable(facts.unsigned, txid, self._every_node(network, before.asset, before.amount)):
             return False
-        ours = sent_from(network, self._rules, attempts.payer, each, facts.sender, facts.nonce or 0)
+        reader, each = self._reader_of(network), [(txid, before.raw or ""), *((old.txid, old.raw) for old in before.earlier)]
+        if any(reader.receipt(name) is not None for name, _ in each):
+            return False
+        ours = sent_from(network, self._rules, payer, each, facts.sender, facts.nonce or 0)
         return replaceable(network, reader, self._store, ours)
 
     def _signed(self, attempts: Attempts[R, P], record: R, proved: P) -> Signed:

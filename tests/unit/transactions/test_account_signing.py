@@ -1,0 +1,230 @@
+"""The guards of a signature, a replacement and a send on account networks, each on its own, whatever the kind is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
+from chalicelib.domain.ids import AssetId
+from chalicelib.domain.kill_switch import PaymentSwitch
+from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.withdrawals.withdrawals import Attempt
+from chalicelib.usecases.base.kill_switch import PaymentsStopped
+from chalicelib.usecases.ports.accounts import Opened
+from chalicelib.usecases.ports.changes import Change, Still
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.second_reader import Order
+from chalicelib.usecases.ports.signing import Signature, Signed
+from chalicelib.usecases.transactions.accounts.signing import AccountSigning, Proved
+from chalicelib.usecases.transactions.errors import OrderMismatch
+
+NETWORK: Network = next(network for network in default_networks("test") if network.slug == "ethereum")
+OTHERS, OURS = True, False
+ETH, ORDERED = AssetId("test:ethereum:eth"), Opened("bytes", "newest", "wallet")
+
+
+@dataclass(frozen=True)
+class Record:
+    id: str = "record"
+    asset: AssetId = ETH
+    amount: int = 5
+    unsigned: str | None = "bytes"
+    raw: str | None = None
+    txid: str | None = None
+    earlier: tuple[Attempt, ...] = ()
+
+
+SIGNED = Record(raw="signed bytes", txid="newest", earlier=(Attempt("signed before", "oldest", 1, 1),))
+
+
+@dataclass
+class Kind:
+    """Payer, signer and kind in one, all of which agree; a test has one of them disagree."""
+
+    others: bool = OTHERS
+    network: Network = NETWORK
+    name: str = "kind record"
+    opens: Opened = ORDERED
+    wrong: Sequence[str] = ()
+    mismatch: OrderMismatch | None = None
+    renews: bool = True
+    takes: bool = True
+    refuses: bool = False
+    costs: bool = True
+    events: list[str] = field(default_factory=list)
+
+    @property
+    def payer(self) -> Kind:
+        return self
+
+    def facts(self, record: Record) -> Order:
+        return Order("payment", "wallet", "recipient", None, record.amount, 7, 0, record.unsigned or "")
+
+    def proved(self, record: Record) -> Proved:
+        self.events.append("proved")
+        if self.mismatch is not None:
+            raise self.mismatch
+        return Proved(3, [Still(PaymentSwitch("test", version=9))])
+
+    def cure(self, record: Record, mismatch: OrderMismatch) -> None:
+        self.events.append("cured")
+
+    def altered(self, before: Record) -> list[str]:
+        return list(self.wrong)
+
+    def differs(self, before: Record, named: str) -> None:
+        self.events.append(f"alarm: {named}")
+
+    def renewed(self, before: Record) -> Record | None:
+        return replace(before, unsigned="other bytes") if self.takes else None
+
+    def proved_again(self, before: Record, wanted: Record) -> Proved | None:
+        return self.proved(wanted) if self.costs else None
+
+    def signature(self, record: Record, digest: bytes) -> Signature:
+        self.events.append(f"signed {digest.decode()}")
+        return Signature(1, 1, 0)
+
+    def store(self, record: Record, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Record:
+        self.events.append(f"stored, resting on {len(rests_on)}")
+        return replace(record, raw=signed.raw, txid=signed.txid)
+
+    def store_again(self, before: Record, wanted: Record, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Record:
+        return self.store(wanted, signed, proved, rests_on)
+
+    def digest(self, unsigned: str) -> bytes:
+        return unsigned.encode()
+
+    def assemble(self, unsigned: str, signature: Signature) -> Signed:
+        return Signed(f"signed {unsigned}", "id")
+
+    def opened(self, raw: str) -> Opened:
+        return self.opens
+
+    def broadcast(self, raw: str) -> None:
+        if self.refuses:
+            raise Refused("not now")
+        self.events.append(f"sent {raw}")
+
+    def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
+        return self.renews
+
+    def lifetime(self, raw: str, txid: str) -> None:
+        return None
+
+
+@dataclass
+class World:
+    """The store's switch, the address rules and the node."""
+
+    switch: PaymentSwitch | None = None
+    mined: Sequence[str] = ()
+
+    def get(self, kind: type, **key: Any) -> PaymentSwitch | None:
+        assert kind is PaymentSwitch and key == {"realm": "test"}
+        return self.switch
+
+    def storage_form(self, slug: str, address: str) -> str:
+        return address
+
+    def receipt(self, txid: str) -> object | None:
+        return object() if txid in self.mined else None
+
+
+STOPPED = World(PaymentSwitch("test", stopped=True))
+RESTORED = World(PaymentSwitch("test", stopped=True, put_back=1))
+
+
+def engine(world: World, most: int = 5) -> AccountSigning:
+    made: Any = world
+    return AccountSigning(made, made, lambda _: made, RenewalRules(most=most), lambda *_: True, lambda _: None)
+
+
+def test_bytes_are_proved_before_a_key_is_asked_and_stored_on_the_conditions_that_were_read() -> None:
+    kind = Kind()
+    done = engine(World()).first(kind, Record())
+    assert (done.raw, done.txid) == ("signed bytes", "id")
+    assert kind.events == ["proved", "signed bytes", "stored, resting on 2"], "the switch, and what the proof rests on"
+
+
+def test_a_replacement_goes_the_same_way() -> None:
+    kind = Kind()
+    done = engine(World()).again(kind, SIGNED)
+    assert done is not None and done.raw == "signed other bytes"
+    assert kind.events == ["proved", "signed other bytes", "stored, resting on 2"]
+
+
+def test_an_order_that_differs_is_cured_and_not_signed() -> None:
+    kind = Kind(mismatch=OrderMismatch("it differs"))
+    with pytest.raises(OrderMismatch, match="it differs"):
+        engine(World()).first(kind, Record())
+    assert kind.events == ["proved", "cured"]
+
+
+@pytest.mark.parametrize(
+    ("others", "world", "goes"),
+    [(OTHERS, STOPPED, False), (OTHERS, RESTORED, False), (OURS, STOPPED, True), (OURS, RESTORED, False)],
+    ids=["payment, stopped", "payment, restored", "move, stopped", "move, restored"],
+)
+def test_the_switches_stop_signature_replacement_and_send(others: bool, world: World, goes: bool) -> None:
+    steps: list[Callable[[AccountSigning, Kind], object]] = [
+        lambda made, kind: made.first(kind, Record()),
+        lambda made, kind: made.again(kind, SIGNED),
+    ]
+    for step in steps:
+        kind = Kind(others)
+        if goes:
+            assert step(engine(world), kind) is not None
+        else:
+            with pytest.raises(PaymentsStopped):
+                step(engine(world), kind)
+        assert bool(kind.events) == goes
+    kind = Kind(others)
+    assert engine(world).send(kind, "signed bytes") == goes == bool(kind.events)
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [
+        (Kind(opens=Opened("other bytes", "newest", "wallet")), "bytes that were signed"),
+        (Kind(opens=Opened("bytes", "another", "wallet")), "id of what was signed"),
+        (Kind(opens=Opened("bytes", "newest", "thief")), "who signed"),
+        (Kind(wrong=["amount"]), "amount"),
+    ],
+    ids=["bytes", "id", "signer", "record"],
+)
+def test_what_differs_from_what_was_signed_is_an_alarm_and_not_replaced(kind: Kind, named: str) -> None:
+    kind.events.clear()
+    with pytest.raises(OrderMismatch, match=named):
+        engine(World()).again(kind, SIGNED)
+    assert kind.events == [f"alarm: {named}"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "world", "record", "most"),
+    [
+        (Kind(), World(), replace(SIGNED, raw=None), 5),
+        (Kind(), World(), replace(SIGNED, txid=None), 5),
+        (Kind(), World(), SIGNED, 1),
+        (Kind(renews=False), World(), SIGNED, 5),
+        (Kind(), World(mined=["newest"]), SIGNED, 5),
+        (Kind(), World(mined=["oldest"]), SIGNED, 5),
+        (Kind(takes=False), World(), SIGNED, 5),
+        (Kind(costs=False), World(), SIGNED, 5),
+    ],
+    ids=["not signed", "no id", "too often", "a node objects", "mined", "an earlier one is mined", "refused", "too dear"],
+)
+def test_each_guard_alone_forbids_a_replacement(kind: Kind, world: World, record: Record, most: int) -> None:
+    kind.events.clear()
+    assert engine(world, most).again(kind, record) is None
+    assert kind.events == []
+
+
+def test_what_a_node_refuses_is_left_to_the_poll() -> None:
+    kind = Kind(refuses=True)
+    assert engine(World()).send(kind, "signed bytes") is False
+    assert engine(World()).send(Kind(), "signed bytes") is True
