@@ -29,10 +29,9 @@ class CoinMoveWiring:
         """The following of a network's coin moves. For one poll."""
         from chalicelib.usecases.treasury.consolidation.following import CoinMoveFollowing
 
-        parts, clock = self._parts, self._parts.clock_of(network.realm)
-        reader, payer = self._chains.reader(network), self._chains.coin_payer(network)
+        context, payer = self._chains.context(network), self._chains.coin_payer(network)
         renewals, verdicts = self._transactions.renewals, self._transactions.verdicts(network)
-        return CoinMoveFollowing(network, reader, payer, parts.store, parts.rules, clock, renewals, verdicts)
+        return CoinMoveFollowing(context, payer, renewals, verdicts)
 
     def coin_move_planning(self, network: Network) -> CoinMovePlanning:
         from chalicelib.usecases.treasury.consolidation.planning import CoinMovePlanning

@@ -98,18 +98,6 @@ class PayoutWiring:
         from chalicelib.usecases.payouts.bundle_sent import SentTogether
         from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
 
-        parts, outgoing = self._parts, self._transactions
-        payer = self._chains.coin_payer(network)
-        return BundleSettlement(
-            network,
-            self._chains.reader(network),
-            payer,
-            SentTogether(parts.store, payer),
-            parts.store,
-            parts.rules,
-            parts.clock_of(network.realm),
-            outgoing.renewals,
-            outgoing.verdicts(network),
-            parts.rates,
-            answers,
-        )
+        parts, context, payer = self._parts, self._chains.context(network), self._chains.coin_payer(network)
+        renewals, verdicts = self._transactions.renewals, self._transactions.verdicts(network)
+        return BundleSettlement(context, payer, SentTogether(parts.store, payer), renewals, verdicts, parts.rates, answers)

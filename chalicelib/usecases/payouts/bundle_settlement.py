@@ -14,7 +14,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.transactions.given_up import GivenUp
@@ -23,19 +22,15 @@ from chalicelib.domain.withdrawals.bundles import Bundle, bundle_work
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Priority, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.kill_switch import stopped
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.bundle_members import members
 from chalicelib.usecases.payouts.bundle_sent import SentTogether
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.chain_cache import Answers
 from chalicelib.usecases.transactions.finality import Verdicts
 from chalicelib.usecases.transactions.given_up import WHY
-from chalicelib.usecases.transactions.utxo.attempts import CoinAttempts
 from chalicelib.usecases.transactions.utxo.following import Due, UtxoFollowing
 from chalicelib.usecases.wallets.returned_utxos import as_they_stand
 from chalicelib.usecases.wallets.utxos import coins_of
@@ -53,23 +48,19 @@ class BundleSettlement:
 
     def __init__(
         self,
-        network: Network,
-        reader: ChainReader,
+        context: NetworkContext,
         payer: CoinPayer,
         sent: SentTogether,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
         renewals: RenewalRules,
         verdicts: Verdicts,
         rates_of: RatesOf,
         answers: Answers | None = None,
     ) -> None:
         """`answers` as in `Settlement`."""
-        answers = answers or Answers(reader)
-        self._network, self._store, self._rules, self._clock, self._rates_of = network, store, rules, clock, rates_of
-        attempts = CoinAttempts(network, reader, payer, store, clock, verdicts, sent.broadcast, answers)
-        self._following = UtxoFollowing(network, store, clock, renewals, verdicts, answers, attempts, self)
+        self._network, self._store, self._clock = context.network, context.store, context.clock
+        self._rules, self._rates_of = context.rules, rates_of
+        answers = answers or Answers(context.reader)
+        self._following = UtxoFollowing(context, payer, renewals, verdicts, sent.broadcast, answers, self)
 
     @property
     def waits_for_scan(self) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, Protocol, TypeVar
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.transactions.sightings import by_inputs
 from chalicelib.domain.transactions.utxo_attempts import Attempts, M
@@ -15,12 +14,10 @@ from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.work import Work
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.chain_cache import Answers
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import GivenUps
@@ -52,19 +49,16 @@ class CoinAttempts:
 
     def __init__(
         self,
-        network: Network,
-        reader: ChainReader,
+        context: NetworkContext,
         payer: CoinPayer,
-        store: Store,
-        clock: Clock,
         verdicts: Verdicts,
         broadcast: Callable[[str], None],
         answers: Answers,
     ) -> None:
-        self._answers = answers
-        self._network, self._payer, self._store = network, payer, store
-        self._clock, self._verdicts, self._broadcast = clock, verdicts, broadcast
-        self._losses, self._gaps = Losses(network, reader, store), NoteGaps(network, store)
+        network, store = context.network, context.store
+        self._network, self._store, self._clock = network, store, context.clock
+        self._payer, self._verdicts, self._broadcast, self._answers = payer, verdicts, broadcast, answers
+        self._losses, self._gaps = Losses(network, context.reader, store), NoteGaps(network, store)
         self._given_ups = GivenUps(network, store, self._losses, verdicts)
 
     def mined(self, record: Attempts[M], scanned: Scanned) -> tuple[tuple[M, Receipt] | None, bool]:

@@ -23,16 +23,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Generic, Literal, Protocol
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.domain.work import Work, WorkKind
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.changes import Change, Save
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.transactions.chain_cache import Answers
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.notes import Notes
@@ -99,17 +98,18 @@ class UtxoFollowing(Generic[R]):
 
     def __init__(
         self,
-        network: Network,
-        store: Store,
-        clock: Clock,
+        context: NetworkContext,
+        payer: CoinPayer,
         renewals: RenewalRules,
         verdicts: Verdicts,
+        broadcast: Callable[[str], None],
         answers: Answers,
-        attempts: CoinAttempts,
         kind: FollowedKind[R],
     ) -> None:
-        self._network, self._store, self._clock, self._renewals = network, store, clock, renewals
-        self._verdicts, self._answers, self._attempts = verdicts, answers, attempts
+        """`broadcast` as in `CoinAttempts`."""
+        self._network, self._store, self._clock = context.network, context.store, context.clock
+        self._renewals, self._verdicts, self._answers = renewals, verdicts, answers
+        self._attempts = CoinAttempts(context, payer, verdicts, broadcast, answers)
         self._kind: FollowedKind[R] = kind
         self.waits_for_scan = False
         """As in `Settlement`."""

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
@@ -31,19 +30,15 @@ from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.kill_switch import put_back
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.chain_cache import Answers
 from chalicelib.usecases.transactions.finality import Verdicts
 from chalicelib.usecases.transactions.given_up import WHY
-from chalicelib.usecases.transactions.utxo.attempts import CoinAttempts
 from chalicelib.usecases.transactions.utxo.following import Due, UtxoFollowing
 from chalicelib.usecases.treasury.consolidation.approval import Consolidations, sent
 from chalicelib.usecases.treasury.consolidation.parts import (
@@ -76,19 +71,15 @@ class CoinMoveFollowing:
 
     def __init__(
         self,
-        network: Network,
-        reader: ChainReader,
+        context: NetworkContext,
         payer: CoinPayer,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
         renewals: RenewalRules,
         verdicts: Verdicts,
     ) -> None:
-        self._network, self._payer, self._store, self._rules, self._clock = network, payer, store, rules, clock
-        self._shown, answers = Consolidations(store, rules, network), Answers(reader)
-        attempts = CoinAttempts(network, reader, payer, store, clock, verdicts, payer.broadcast, answers)
-        self._following = UtxoFollowing(network, store, clock, renewals, verdicts, answers, attempts, self)
+        self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
+        self._payer, self._shown = payer, Consolidations(context.store, context.rules, context.network)
+        answers = Answers(context.reader)
+        self._following = UtxoFollowing(context, payer, renewals, verdicts, payer.broadcast, answers, self)
 
     @property
     def waits_for_scan(self) -> bool:
