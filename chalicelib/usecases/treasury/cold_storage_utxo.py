@@ -85,21 +85,9 @@ class ColdCoins:
         held = coins_of(self._store, network, hot.address)
         if held.gathering is not None or self._under_way(hot.address):
             return None
-        booked, stored_away = self._booked(coin, hot.address), self._booked(coin, cold.address)
-        try:
-            ceiling = self._ceiling(coin, booked + stored_away)
-            rates, now = self._rates(network.realm), self._clock.now_ms()
-            least = limit_units(coin, "collectServiceToColdThreshold", rates, now) or 1
-            floor = limit_units(coin, "hotFloor", rates, now) or 0  # withdrawals leave it
-        except NoFreshRate as reason:
-            log.warning("%s: nothing goes to the cold wallet: %s", network.id, reason)
-            return None
         free = sum(c.amount for c in held.free)
-        if min(booked - ceiling, free - floor) < least:
-            return None
-        awaited = self._awaited(free)
-        excess = 0 if awaited is None else min(booked - ceiling, free - awaited - floor)
-        if awaited is None or excess < least:
+        excess, awaited = self._excess(coin, hot.address, cold.address, free)
+        if not excess:
             return None
         coins = self._known(hot, held)
         plan = self._to_cold(hot.address, cold.address, coins, excess)
@@ -142,6 +130,24 @@ class ColdCoins:
         return True
 
     # How much
+
+    def _excess(self, coin: Coin, hot: str, cold: str, free: int) -> tuple[int, int]:
+        """The units above the ceiling that may leave the address `hot`, of its `free` ones: 0 where they are too few to move; and
+        the units that withdrawals wait for."""
+        booked, stored_away = self._booked(coin, hot), self._booked(coin, cold)
+        try:
+            ceiling = self._ceiling(coin, booked + stored_away)
+            rates, now = self._rates(self._network.realm), self._clock.now_ms()
+            least = limit_units(coin, "collectServiceToColdThreshold", rates, now) or 1
+            floor = limit_units(coin, "hotFloor", rates, now) or 0  # withdrawals leave it
+        except NoFreshRate as reason:
+            log.warning("%s: nothing goes to the cold wallet: %s", self._network.id, reason)
+            return 0, 0
+        if min(booked - ceiling, free - floor) < least:
+            return 0, 0
+        awaited = self._awaited(free)
+        excess = 0 if awaited is None else min(booked - ceiling, free - awaited - floor)
+        return (0, 0) if awaited is None or excess < least else (excess, awaited)
 
     def _under_way(self, wallet: str) -> bool:
         """Whether a move of the wallet's coins is not at its end: the next one is planned with what that one leaves."""
