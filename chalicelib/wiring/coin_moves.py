@@ -65,9 +65,10 @@ class CoinMoveWiring:
         return self._signing(deposits_keys(self._custody.deposit_keys), ("consolidation",))
 
     def _signing(self, keys: CoinKeys, kinds: tuple[CoinMoveKind, ...]) -> CoinMoveSigning:
+        from chalicelib.usecases.treasury.consolidation.guards import FeeShare
         from chalicelib.usecases.treasury.consolidation.signing import CoinMoveSigning
 
-        parts, percent, renewals = self._parts, self._parts.settings.collect_fee_percent, self._transactions.renewals
-        payer_of, reader_of = self._chains.coin_payer, self._chains.reader
-        clock, second_of = parts.realm_clock, self._chains.second_readers.coins
-        return CoinMoveSigning(parts.store, parts.rules, clock, keys, kinds, payer_of, reader_of, renewals, percent, second_of)
+        parts, renewals = self._parts, self._transactions.renewals
+        share = FeeShare(self._chains.coin_payer, renewals, parts.settings.collect_fee_percent)
+        engine = self._transactions.utxo_engine(self._chains.second_readers.coins)
+        return CoinMoveSigning(parts.store, parts.rules, parts.realm_clock, keys, kinds, share, engine)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.usecases.payouts.account_payouts import Payouts
+    from chalicelib.usecases.payouts.bundle_parts import BundleParts
     from chalicelib.usecases.payouts.bundle_payouts import BundlePayouts
     from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
     from chalicelib.usecases.payouts.sent import Sent
@@ -61,20 +62,17 @@ class PayoutWiring:
     def bundle_payouts(self) -> BundlePayouts:
         from chalicelib.usecases.payouts.bundle_payouts import BundlePayouts
 
-        parts, chains = self._parts, self._chains
-        return BundlePayouts(
-            parts.store,
-            parts.rules,
-            parts.realm_clock,
-            self._custody.signer,
-            chains.coin_payer,
-            chains.reader,
-            self._transactions.renewals,
-            self._screening.risk,
-            parts.rates,
-            self._withdrawals.fee_budgets,
-            chains.second_readers.coins,
-        )
+        return BundlePayouts(self._bundle_parts(), self._transactions.utxo_engine(self._chains.second_readers.coins))
+
+    def _bundle_parts(self) -> BundleParts:
+        from chalicelib.usecases.payouts.bundle_parts import BundleParts
+        from chalicelib.usecases.payouts.checks import PayoutChecks
+        from chalicelib.usecases.payouts.fees import PayoutFees
+
+        parts, budgets = self._parts, self._withdrawals.fee_budgets
+        store, rules, clock, rates = parts.store, parts.rules, parts.realm_clock, parts.rates
+        checks, fees = PayoutChecks(store, rules, clock, self._screening.risk, rates), PayoutFees(store, rates)
+        return BundleParts(store, rules, clock, self._custody.signer, self._chains.coin_payer, checks, fees, budgets)
 
     def sent(self, network: Network) -> Sent:
         """The network's payments in flight: one by one, or several in one transaction."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.domain.transactions.replacements import RenewalRules
-    from chalicelib.usecases.ports.second_reader import Order, SecondReader
+    from chalicelib.usecases.ports.second_reader import CoinOrder, Order, SecondReader
     from chalicelib.usecases.transactions.accounts.signing import AccountSigning
     from chalicelib.usecases.transactions.chain_cache import Answers
     from chalicelib.usecases.transactions.expiry_votes import Hearings
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.transactions.losses import Losses
     from chalicelib.usecases.transactions.node_votes import NodeVotes
     from chalicelib.usecases.transactions.replacements import Stuck
+    from chalicelib.usecases.transactions.utxo.engine import UtxoEngine
     from chalicelib.wiring.chains import ChainWiring
     from chalicelib.wiring.parts import Parts
 
@@ -68,6 +69,14 @@ class TransactionWiring:
 
         parts, every_node = self._parts, self.hearings.every_node
         return AccountSigning(parts.store, parts.rules, self._chains.reader, self.renewals, every_node, second_of)
+
+    def utxo_engine(self, second_of: Callable[[Network], SecondReader[CoinOrder]]) -> UtxoEngine:
+        """The same, for UTXO networks."""
+        from chalicelib.usecases.transactions.utxo.engine import UtxoEngine
+
+        parts, chains = self._parts, self._chains
+        clock, payer_of, reader_of = parts.realm_clock, chains.coin_payer, chains.reader
+        return UtxoEngine(parts.store, parts.rules, clock, payer_of, reader_of, self.renewals, second_of)
 
     def losses(self, network: Network) -> Losses:
         """The sightings of our transactions in blocks, for one poll or one signature."""

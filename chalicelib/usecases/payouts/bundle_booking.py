@@ -13,19 +13,17 @@ from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.usecases.base.kill_switch import stopped
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.bundle_members import members
-from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.payouts.bundle_parts import BundleParts
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.withdrawals.fee_budget import FeeBudgets
 from chalicelib.usecases.withdrawals.steps import catalogue_views, sent_work, stepped
 
 
 class SentBundle:
     """One bundle that is signed. A crash between two of its payments leaves the rest to the next worker."""
 
-    def __init__(self, store: Store, rules: AddressRules, clock: Clock, budgets: FeeBudgets, network: Network) -> None:
-        self._store, self._rules, self._clock, self._budgets, self.network = store, rules, clock, budgets, network
+    def __init__(self, parts: BundleParts, network: Network) -> None:
+        self._store, self._rules, self._clock, self._budgets = parts.store, parts.rules, parts.clock, parts.budgets
+        self.network = network
 
     def halted(self) -> bool:
         return stopped(self._store, self.network.realm)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -14,13 +14,11 @@ from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.bundles import Built, Bundle, BundledPayout
 from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order
 from chalicelib.usecases.payouts.bundle_members import members, most_urgent
-from chalicelib.usecases.payouts.fees import Denied, PayoutFees
-from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.payouts.bundle_parts import BundleParts
+from chalicelib.usecases.payouts.fees import Denied
 from chalicelib.usecases.ports.changes import Conflict, Save
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output, Unspent
+from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.spelling import same_place
 from chalicelib.usecases.transactions.utxo.reading import attempt_of
 from chalicelib.usecases.wallets.utxos import coins_of
@@ -32,15 +30,9 @@ log = logging.getLogger(__name__)
 class BundleBuilding:
     """Chooses coins and stores what is to be signed. Signs nothing."""
 
-    def __init__(
-        self,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
-        payer_of: Callable[[Network], CoinPayer],
-        fees: PayoutFees,
-    ) -> None:
-        self._store, self._rules, self._clock, self._payer_of, self._fees = store, rules, clock, payer_of, fees
+    def __init__(self, parts: BundleParts) -> None:
+        self._store, self._rules, self._clock = parts.store, parts.rules, parts.clock
+        self._payer_of, self._fees = parts.payer_of, parts.fees
 
     def spendable(self, network: Network, wallet: Wallet, held: HeldCoins, most: int = MOST_INPUTS) -> list[Unspent]:
         """The largest free coins that the node knows too."""

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.ids import TenantId, asset_parts, new_id
+from chalicelib.domain.ids import new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.bundles import MOST_PAYOUTS, Bundle, BundledPayout, bundle_work
-from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal, ended, fee_at
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal, ended
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.bundle_building import BundleBuilding
+from chalicelib.usecases.payouts.bundle_candidates import Candidates, afforded, between_bundles
 from chalicelib.usecases.payouts.bundle_members import most_urgent
-from chalicelib.usecases.payouts.checks import PayoutChecks
-from chalicelib.usecases.payouts.fees import Denied, PayoutFees
-from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.payouts.bundle_parts import BundleParts
+from chalicelib.usecases.payouts.fees import Denied
 from chalicelib.usecases.ports.changes import Change, Conflict, Open, Save, Still
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.coins import CoinPayer, Output
+from chalicelib.usecases.ports.coins import Output
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
-from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.transactions.spelling import same_place
 from chalicelib.usecases.wallets.utxos import coins_of
-from chalicelib.usecases.withdrawals.fee_budget import USED_UP, Counted, FeeBudgets
 from chalicelib.usecases.withdrawals.payout_line import in_turns
 from chalicelib.usecases.withdrawals.steps import catalogue_views, order_id, payout_parts, stepped
-
-log = logging.getLogger(__name__)
 
 MOST_CONSIDERED = 3 * MOST_PAYOUTS
 """Open payouts that are read for one bundle, merchants by turns."""
@@ -44,20 +36,9 @@ MOST_SHORT = 10
 class BundleGathering:
     """Stores who is paid: payments are named, no coin is taken."""
 
-    def __init__(
-        self,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
-        payer_of: Callable[[Network], CoinPayer],
-        checks: PayoutChecks,
-        building: BundleBuilding,
-        fees: PayoutFees,
-        budgets: FeeBudgets,
-    ) -> None:
-        self._fees, self._budgets = fees, budgets
-        self._store, self._rules, self._clock = store, rules, clock
-        self._payer_of, self._checks, self._building = payer_of, checks, building
+    def __init__(self, parts: BundleParts, building: BundleBuilding) -> None:
+        self._parts, self._building, self._checks, self._fees = parts, building, parts.checks, parts.fees
+        self._store, self._rules, self._clock, self._payer_of = parts.store, parts.rules, parts.clock, parts.payer_of
 
     def gather(self, network: Network, wallet: Wallet | None, first: Withdrawal) -> Bundle | None:
         """Let `first`, and what else is open and nobody objects to, join the bundle that gathers, as far as the coins go.
@@ -81,64 +62,14 @@ class BundleGathering:
         return bundle if room <= 0 else None
 
     def _open_ones(self, network: Network, wallet: Wallet, first: Withdrawal, room: int) -> list[Withdrawal]:
-        found: list[Withdrawal] = []
-        seen: set[str] = set()
-        used_up: set[TenantId] = set()
-        quote = self._store.get(FeeQuote, network=network.id)
-        quoted = 0 if quote is None else quote.fees.get(asset_parts(first.asset)[1], 0)
-
-        def consider(withdrawal: Withdrawal | None) -> None:
-            if withdrawal is None or withdrawal.id in seen or len(found) >= room:
-                return
-            if withdrawal.waits_for_fees and withdrawal.tenant in used_up:
-                return  # each in its turn: thousands of them would hold up everybody else's
-            # What left its bundle says what it waits for, so that the orders of all who are in one need not be read.
-            if withdrawal.status != "pending" and (withdrawal.pending_reason is None or self._left(withdrawal) is None):
-                return
-            seen.add(withdrawal.id)
-            if self._checks.stopped(network, withdrawal):
-                return
-            if not self._checks.agreed(withdrawal):
-                # It must not keep the others of its bundle from being paid.
-                log.error("ALARM %s: %s differs from what was approved", network.id, withdrawal.id)
-                return
-            if same_place(self._rules, network, withdrawal.to_address, wallet.address):
-                # It could not be told from change.
-                if withdrawal.status == "pending":
-                    self._checks.fail(withdrawal, "the address is that of the wallet that pays")
-                return
-            if withdrawal.status == "pending":
-                judged = self._checks.judged(network, withdrawal)
-                # What may not be paid today takes no coins away from others. By itself it would cost no less than its share.
-                alone = fee_at(quoted, withdrawal.priority)
-                if judged is None:
-                    return
-                if self._afforded(network, withdrawal, alone, judged.own) is None:
-                    used_up.add(withdrawal.tenant)
-                    return
-            found.append(withdrawal)
-
-        consider(first)
+        candidates = Candidates(self._parts, network, wallet, first.asset, room)
+        candidates.consider(first)
         line = islice(in_turns(self._store, network.id, first.tenant), MOST_CONSIDERED)
-        while len(found) < room and (works := list(islice(line, room - len(found)))):
-            for withdrawal in self._store.get_many(
-                [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
-            ):
-                consider(withdrawal)
-        return found
-
-    def _afforded(self, network: Network, withdrawal: Withdrawal, fee: int, own: bool) -> Counted | None:
-        """What counts for a pending one, not stored yet; None where it waits for its merchant's fee budget."""
-        counted = self._budgets.begun(network, withdrawal, fee, own)
-        if counted.over:
-            self._checks.wait_for_fees(network, withdrawal, USED_UP, own=False)
-            return None
-        return counted
-
-    def _left(self, withdrawal: Withdrawal) -> PaymentOrder | None:
-        """The order of a withdrawal that left its bundle and is in no other."""
-        order = None if withdrawal.status != "processing" else self._store.get(PaymentOrder, id=order_id(withdrawal))
-        return order if order is not None and order.unbundled else None
+        while len(candidates.found) < room and (works := list(islice(line, room - len(candidates.found)))):
+            keys = [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
+            for withdrawal in self._store.get_many(keys):
+                candidates.consider(withdrawal)
+        return candidates.found
 
     def _worth(
         self, network: Network, wallet: Wallet, held: HeldCoins, bundle: Bundle | None, wanted: list[Withdrawal], first: Withdrawal
@@ -217,7 +148,7 @@ class BundleGathering:
         if before.status == "pending":
             # Once more, since others have joined before it: of many at once, each is judged with those before it counted.
             judged = self._checks.judged(network, before)
-            counted = None if judged is None else self._afforded(network, before, fee, judged.own)
+            counted = None if judged is None else afforded(self._parts, network, before, fee, judged.own)
             if counted is None:
                 return bundle, held
             if counted.changes:
@@ -238,7 +169,7 @@ class BundleGathering:
         else:
             urgent = most_urgent([bundle.priority, before.priority])
             bundle = replace(bundle, payouts=(*bundle.payouts, joined), priority=urgent).next(news.at)
-        known = self._left(before)
+        known = between_bundles(self._store, before)
         if known is None and before.status != "pending":
             raise Conflict(None)
         order = PaymentOrder(

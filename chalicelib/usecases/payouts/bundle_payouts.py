@@ -13,14 +13,9 @@ What happens after the broadcast is decided by `bundle_settlement` for the coins
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import FINAL, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.current_wallets import wallet_of
@@ -28,50 +23,22 @@ from chalicelib.usecases.payouts.account_payouts import Outcome
 from chalicelib.usecases.payouts.bundle_booking import SentBundle
 from chalicelib.usecases.payouts.bundle_building import BundleBuilding
 from chalicelib.usecases.payouts.bundle_gathering import BundleGathering
+from chalicelib.usecases.payouts.bundle_parts import BundleParts
 from chalicelib.usecases.payouts.bundle_replacing import ReplacedBundle
 from chalicelib.usecases.payouts.bundle_signing import SignedBundle
-from chalicelib.usecases.payouts.checks import PayoutChecks
-from chalicelib.usecases.payouts.fees import PayoutFees
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Conflict
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.second_reader import CoinOrder, SecondReader
-from chalicelib.usecases.ports.signing import Signer
-from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.screening.withdrawals import Risk
 from chalicelib.usecases.transactions.utxo.engine import Kind, UtxoEngine
 from chalicelib.usecases.wallets.signers import signing_wallet
-from chalicelib.usecases.withdrawals.fee_budget import FeeBudgets
 from chalicelib.usecases.withdrawals.steps import order_id
-
-log = logging.getLogger(__name__)
 
 
 class BundlePayouts:
     """Needs the signer: only the payout function has one."""
 
-    def __init__(
-        self,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
-        signer: Signer,
-        payer_of: Callable[[Network], CoinPayer],
-        reader_of: Callable[[Network], ChainReader],
-        renewals: RenewalRules,
-        risk: Risk,
-        rates_of: RatesOf,
-        budgets: FeeBudgets,
-        second_of: Callable[[Network], SecondReader[CoinOrder]],
-    ) -> None:
-        self._store, self._rules, self._clock, self._signer, self._budgets = store, rules, clock, signer, budgets
-        self._checks = checks = PayoutChecks(store, rules, clock, risk, rates_of)
-        fees = PayoutFees(store, rates_of)
-        self._building = BundleBuilding(store, rules, clock, payer_of, fees)
-        self._gathering = BundleGathering(store, rules, clock, payer_of, checks, self._building, fees, budgets)
-        self._engine = UtxoEngine(store, rules, clock, payer_of, reader_of, renewals, second_of)
+    def __init__(self, parts: BundleParts, engine: UtxoEngine) -> None:
+        self._parts, self._store, self._engine = parts, parts.store, engine
+        self._building = BundleBuilding(parts)
+        self._gathering = BundleGathering(parts, self._building)
 
     def advance(self, network: Network, tenant: TenantId, withdrawal_id: str) -> Outcome:
         """Bring a withdrawal, and whatever can be paid with it, as far as the broadcast: one try of `Payouts.pay`."""
@@ -111,8 +78,8 @@ class BundlePayouts:
             bundle = self._building.seal(network, wallet, bundle)
         if not bundle.payouts:
             return "waiting"
-        sent = SentBundle(self._store, self._rules, self._clock, self._budgets, network)
-        signed = SignedBundle(self._store, self._rules, self._clock, self._signer, self._checks, network, wallet)
+        sent = SentBundle(self._parts, network)
+        signed = SignedBundle(self._parts, network, wallet)
         replaced = ReplacedBundle(self._store, self._building, network, wallet)
         step, bundle = self._engine.advance(Kind(signed, replaced, sent), bundle)
         if step == "sent":

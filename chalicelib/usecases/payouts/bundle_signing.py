@@ -14,12 +14,8 @@ from chalicelib.domain.withdrawals.bundles import Bundle, BundledPayout
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.base.kill_switch import rests_on
 from chalicelib.usecases.payouts.bundle_members import members
-from chalicelib.usecases.payouts.checks import PayoutChecks
-from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.payouts.bundle_parts import BundleParts
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.signing import Signer
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.utxo.kinds import Grounds, InputSigner
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.steps import catalogue_views
@@ -32,17 +28,9 @@ class SignedBundle:
 
     name = "bundle"
 
-    def __init__(
-        self,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
-        signer: Signer,
-        checks: PayoutChecks,
-        network: Network,
-        wallet: Wallet,
-    ) -> None:
-        self._store, self._rules, self._clock, self._signer, self._checks = store, rules, clock, signer, checks
+    def __init__(self, parts: BundleParts, network: Network, wallet: Wallet) -> None:
+        self._store, self._rules, self._clock = parts.store, parts.rules, parts.clock
+        self._signer, self._checks = parts.signer, parts.checks
         self.network, self._wallet = network, wallet
         self._reserved: dict[str, int] = {}
 

@@ -26,13 +26,17 @@ from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.payouts import bundle_gathering
+from chalicelib.usecases.payouts.bundle_parts import BundleParts
 from chalicelib.usecases.payouts.bundle_payouts import BundlePayouts
+from chalicelib.usecases.payouts.checks import PayoutChecks
+from chalicelib.usecases.payouts.fees import PayoutFees
 from chalicelib.usecases.payouts.rebuild import made_anew
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.give_up import NotGivenUp
+from chalicelib.usecases.transactions.utxo.engine import UtxoEngine
 from chalicelib.usecases.transactions.utxo.signing import UtxoSigning
 from chalicelib.usecases.withdrawals.fee_budget import set_budget
 from chalicelib.wiring import Services, services
@@ -518,10 +522,11 @@ def _dishonest(wired: Services) -> BundlePayouts:
     def payer(network: Any) -> Any:
         return _Dishonest(wired.coin_payer(network))
 
-    rules, clock, signer, second = wired.rules, wired.realm_clock, wired.signer, wired.wiring.chains.second_readers.coins
-    return BundlePayouts(
-        wired.store, rules, clock, signer, payer, wired.reader, wired.renewals, wired.risk, wired.rates, wired.fee_budgets, second
-    )
+    store, rules, clock, rates = wired.store, wired.rules, wired.realm_clock, wired.rates
+    checks = PayoutChecks(store, rules, clock, wired.risk, rates)
+    parts = BundleParts(store, rules, clock, wired.signer, payer, checks, PayoutFees(store, rates), wired.fee_budgets)
+    second = wired.wiring.chains.second_readers.coins
+    return BundlePayouts(parts, UtxoEngine(store, rules, clock, payer, wired.reader, wired.renewals, second))
 
 
 @pytest.mark.parametrize("moment", ["first", "signing", "sending"])

@@ -12,6 +12,7 @@ from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Address
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.collections import fee_share_exceeds
 from chalicelib.domain.treasury.consolidations import CoinMove, MovedCoin
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
@@ -19,6 +20,7 @@ from chalicelib.usecases.base.kill_switch import PaymentsStopped, closed_to, put
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Post, Save, Still
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.utxo.kinds import Grounds, InputSigner, Means
 from chalicelib.usecases.treasury.consolidation.keys import CoinKeys
@@ -36,13 +38,35 @@ from chalicelib.usecases.wallets.utxos import coins_of
 log = logging.getLogger(__name__)
 
 
+class FeeShare:
+    """What a coin move may pay to the miners: `percent` of its coins."""
+
+    def __init__(self, payer_of: Callable[[Network], CoinPayer], renewals: RenewalRules, percent: int) -> None:
+        self._payer_of, self._renewals, self._percent = payer_of, renewals, percent
+
+    def exceeded(self, move: CoinMove, fee: int) -> bool:
+        """Whether `fee` units are more than a replacement of `move` may cost."""
+        return fee_share_exceeds(self._percent, fee, move.total)
+
+    def exceeded_by_newest(self, network: Network, move: CoinMove) -> bool:
+        """Whether its newest attempt would pay more than may be planned. A wallet is drained at any price of the day, however
+        little it has, where nothing of the drain is signed yet. Raises Unavailable."""
+        newest = move.latest
+        if not self.exceeded(move, newest.fee):
+            return False
+        if move.earlier or move.kind != "drain":
+            return True
+        low = self._payer_of(network).fee_rate("low")
+        return newest.fee > self._renewals.times * low * newest.vsize // 1000
+
+
 class SignedMove:
-    """One coin move that is to be signed. `too_dear` says whether its newest attempt costs more of its coins than it may."""
+    """One coin move that is to be signed."""
 
     name = "coin move"
 
-    def __init__(self, store: Store, clock: Clock, keys: CoinKeys, too_dear: Callable[[CoinMove], bool], network: Network) -> None:
-        self._store, self._clock, self._keys, self._too_dear = store, clock, keys, too_dear
+    def __init__(self, store: Store, clock: Clock, keys: CoinKeys, share: FeeShare, network: Network) -> None:
+        self._store, self._clock, self._keys, self._share = store, clock, keys, share
         self.network = network
 
     def grounds(self, move: CoinMove) -> Grounds:
@@ -58,7 +82,8 @@ class SignedMove:
         if recipient is None:
             unlike.append("recipient")
         unlike += self._not_ours(move)
-        return Grounds([*conditions, *(recipient or [])], unlike, ["fee's share"] if self._too_dear(move) else [])
+        dear = ["fee's share"] if self._share.exceeded_by_newest(self.network, move) else []
+        return Grounds([*conditions, *(recipient or [])], unlike, dear)
 
     def coins(self, move: CoinMove) -> list[HeldCoin]:
         return [coin.held for coin in move.inputs]
@@ -115,8 +140,8 @@ class SignedMove:
 class ReplacedMove:
     """One coin move that may have to be replaced: of the same inputs, with less for its recipient or its change."""
 
-    def __init__(self, network: Network, fee_percent: int) -> None:
-        self.network, self._fee_percent = network, fee_percent
+    def __init__(self, network: Network, share: FeeShare) -> None:
+        self.network, self._share = network, share
 
     def means(self, move: CoinMove) -> Means:
         home = move.wallet if move.latest.change and move.wallet is not None else move.recipient
@@ -126,7 +151,7 @@ class ReplacedMove:
         log.error("ALARM %s: %s differs from what was signed in %s", self.network.id, move.id, names)
 
     def affordable(self, move: CoinMove, fee: int) -> bool:
-        if not fee_share_exceeds(self._fee_percent, fee, move.total):
+        if not self._share.exceeded(move, fee):
             return True
         log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", self.network.id, move.id, fee)
         return False
