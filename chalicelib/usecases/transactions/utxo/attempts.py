@@ -1,11 +1,11 @@
-"""Whether an attempt of a UTXO transaction is in the chain, or can ever be: for bundles and coin moves alike."""
+"""Whether an attempt of a UTXO transaction is in the chain, or can ever be: whatever its kind."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol
 
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.transactions.sightings import by_inputs
@@ -25,6 +25,7 @@ from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.mined_attempts import mined_attempt
 from chalicelib.usecases.transactions.sighting_gaps import NoteGaps
 from chalicelib.usecases.transactions.sorting import Out
+from chalicelib.usecases.transactions.utxo.kinds import R
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,6 @@ class Attempted(Protocol):
 
 Fate = Literal["possible", "doubtful", "dead", "met"]
 """`met`: a block that was scanned has one of its attempts, whatever nodes tell of it now."""
-R = TypeVar("R", Bundle, CoinMove)
 
 
 class CoinAttempts:
