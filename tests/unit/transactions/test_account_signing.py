@@ -151,6 +151,15 @@ def test_bytes_are_proved_before_a_key_is_asked_and_stored_on_the_conditions_tha
     assert kind.events == ["proved", "signed bytes", "stored, resting on 2"], "the switch, and what the proof rests on"
 
 
+@pytest.mark.parametrize("record", [SIGNED, replace(SIGNED, earlier=()), replace(SIGNED, raw=None, txid=None)])
+def test_a_record_that_was_signed_is_never_signed_as_if_it_was_not(record: Record, caplog: pytest.LogCaptureFixture) -> None:
+    """Its state was altered: a first attempt asks nobody whether the others can be mined."""
+    kind = Kind()
+    with pytest.raises(OrderMismatch, match="was signed before"):
+        engine(World()).first(kind, record)
+    assert kind.events == [] and "ALARM test:ethereum: kind record was signed before" in caplog.text
+
+
 def test_a_replacement_goes_the_same_way() -> None:
     kind = Kind()
     done = engine(World()).again(kind, SIGNED)

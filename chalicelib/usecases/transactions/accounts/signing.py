@@ -177,6 +177,10 @@ class AccountSigning:
 
     def first(self, attempts: Attempts[R, P], record: R) -> R:
         """Sign and store the first attempt. Raises OrderMismatch, PaymentsStopped, Conflict, Unavailable."""
+        if record.raw is not None or record.earlier:
+            # Its state was altered. A first attempt asks nobody whether another one can be mined.
+            log.error("ALARM %s: %s was signed before, and is to be signed for the first time", attempts.network.id, attempts.name)
+            raise OrderMismatch(f"{attempts.name} was signed before")
         rests = self._rests_on(attempts)
         try:
             proved = attempts.proved(record)

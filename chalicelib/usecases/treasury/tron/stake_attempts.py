@@ -52,10 +52,8 @@ class StakeAttempts:
         return Proved(0)  # an attempt burns bandwidth, or TRX for it: the bytes bound no fee
 
     def cure(self, record: Stake, mismatch: OrderMismatch) -> None:
-        """It ends, where nothing was signed: record and bytes contradict each other, so that nothing can be built anew, and a
+        """It ends, since nothing was signed: record and bytes contradict each other, so that nothing can be built anew, and a
         retired wallet would wait for it for ever. The operator orders again."""
-        if record.earlier:
-            return
         why = f"it differs from what was ordered in {', '.join(self._wrong(record))}: nothing was signed"
         failed = replace(next_version(record), status="failed", reason=why[:300])
         self._store.commit([Save(failed), Close(stake_work(failed))])
