@@ -97,7 +97,7 @@ def pytest_collection_finish() -> None:
     """What was imported stays: looking through all of it for garbage again and again takes an eighth of the time of the tests."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(25_000, 10, 10)
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

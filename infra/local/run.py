@@ -59,6 +59,7 @@ def main() -> int:
     """Run until a signal; the exit code. A second signal ends the process at once."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _on_signal)
+    sys.unraisablehook = _on_lost
     try:
         with ExitStack() as stack:
             return _run(stack, time.monotonic())
@@ -163,6 +164,12 @@ def _free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def _on_lost(lost: Any) -> None:
+    """A stop that was raised where Python can not raise is no fault: it was noted, and is seen later."""
+    if not isinstance(lost.exc_value, _Stop):
+        sys.__unraisablehook__(lost)
 
 
 def _on_signal(number: int, frame: Any) -> NoReturn:

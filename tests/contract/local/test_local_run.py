@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -110,6 +111,25 @@ def test_a_port_that_is_none_is_one_line(start: Start, port: str) -> None:
     running = start(PORT=port)
     output, errors = running.process.communicate(timeout=20)
     assert (running.process.returncode, output, errors.count("\n")) == (1, "", 1)
+
+
+def test_a_stop_inside_an_import_is_no_fault_and_says_nothing() -> None:
+    """Python can not raise in the callbacks of imports, and prints what was raised there."""
+    program = """
+import sys
+from infra.local import run
+sys.unraisablehook = run._on_lost
+class Dying:
+    def __init__(self, error): self.error = error
+    def __del__(self): raise self.error
+Dying(run._Stop())
+print("then", file=sys.stderr)
+Dying(ValueError("a fault"))
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", program], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
+    ).stderr
+    assert said.startswith("then\n") and "ValueError: a fault" in said
 
 
 @pytest.mark.parametrize("delay", [0.4, 1.0])

@@ -129,7 +129,7 @@ def test_the_last_known_rate_counts_and_where_there_never_was_one_nothing_is_ask
         def fresh(self, coin: str, now_ms: int, fiat: str = "USD") -> None:
             return None
 
-    monkeypatch.setattr(services().payouts._fees, "_rates_of", lambda realm: Old())
+    monkeypatch.setattr(services().payouts._parts.fees, "_rates_of", lambda realm: Old())
     shop.turn()
     assert state(shop, withdrawal)[1] == ("fees" if known == "stale" else None)
     if known == "never":
