@@ -83,7 +83,7 @@ class PayoutWiring:
             from chalicelib.usecases.payouts.bundle_sent import SentTogether
 
             return SentTogether(self._parts.store, self._chains.coin_payer(network))
-        return SentAlone(self._chains.payer(network), self._transactions.stuck(network))
+        return SentAlone(network, self._chains.payer(network), self._transactions.stuck(network), self._parts.rules)
 
     def settlement(self, network: Network, answers: Answers | None = None) -> Settlement:
         from chalicelib.usecases.payouts.settlement import Settlement

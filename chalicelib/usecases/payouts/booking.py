@@ -72,11 +72,14 @@ class PayoutBooking:
 
     def ripen(self, withdrawal: Withdrawal, order: PaymentOrder, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> bool:
         """One of its transactions is in the chain, be it the newest or an earlier one: that one has paid. Settle it once its block
-        is deep enough and believed; whether it is deep enough by the node's height alone. Raises Conflict, Unavailable."""
+        is deep enough and believed; whether it is deep enough by the node's height alone. Nothing is settled by a record that
+        is not what was signed. Raises Conflict, Unavailable."""
         if withdrawal.status == "broadcasting":
             withdrawal = self.confirming(withdrawal)
         confirmations = scanned.depth(receipt.block_number)
         if confirmations >= self._network.confirmations:
+            if self._altered(order, attempt):
+                return False
             believed = self._verdicts.believed(
                 receipt, scanned, withdrawal.asset, withdrawal.amount, lambda told: self._paid(order, told),
                 traces_of(self._network, self._rules, order),
@@ -97,10 +100,21 @@ class PayoutBooking:
 
     def lose(self, withdrawal: Withdrawal, order: PaymentOrder, scanned: Scanned) -> None:
         """Its nonce is used for good by a transaction that is not ours: its money is given back. Raises Conflict, Unavailable."""
+        if any(self._altered(order, attempt) for attempt in self._sent.transactions(order)):
+            return
         now, txids = self._clock.now_ms(), self._sent.ours(order).txids
         watch = GivenUp(withdrawal.id, self._network.id, "payout", withdrawal.tenant, LOST, NONCE_USED, now, scanned.height, txids)
         if self._losing.begin(order, order.wallet, watch, scanned):
             self._bounce(withdrawal, order, NONCE_USED, now)
+
+    def _altered(self, order: PaymentOrder, attempt: Attempt) -> bool:
+        """Whether the record is not what was signed, with an alarm. By such a one nothing is booked: the chain may have paid it,
+        and say of what the record names that it failed."""
+        wrong = self._sent.altered(order, attempt)
+        if wrong:
+            named = ", ".join(wrong)
+            log.error("ALARM %s: order %s differs from what was signed in %s", self._network.id, order.id, named)
+        return bool(wrong)
 
     def give_up(self, withdrawal: Withdrawal, order: PaymentOrder) -> None:
         """Its money is given back by an operator's decision. It is watched on (`given_up_watching`). Raises as `lose`."""

@@ -48,6 +48,10 @@ class SentTogether:
         """Known exactly from what was signed: the chain does not tell it."""
         return attempt.fee
 
+    def altered(self, order: PaymentOrder, attempt: Attempt) -> list[str]:
+        """Nothing: the bytes are their bundle's."""
+        return []
+
     def broadcast(self, raw: str) -> None:
         """Raises Refused, Unavailable. Many payments have the same bytes: they are sent once, and all get that answer."""
         if raw not in self._answers:

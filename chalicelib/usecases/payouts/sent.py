@@ -7,13 +7,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from chalicelib.domain.catalogue.catalogue import Coin
+from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, FeeEstimate, Payment
+from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.replacements import Stuck, Waiting
@@ -27,6 +28,11 @@ class Sent(Protocol):
 
     def fee(self, order: PaymentOrder, attempt: Attempt, receipt: Receipt) -> int:
         """What the network took for this payment, in units of the native coin: its share, where one transaction pays several."""
+        ...
+
+    def altered(self, order: PaymentOrder, attempt: Attempt) -> list[str]:
+        """In what the record `order` is not what the signed bytes of `attempt` do. Whether they paid, the record alone can not
+        tell: of what it was altered to name, the receipt is another's."""
         ...
 
     def broadcast(self, raw: str) -> None:
@@ -59,8 +65,8 @@ class Sent(Protocol):
 class SentAlone:
     """`Sent` where each order has transactions of its own. Signs nothing: it asks the function that does. Made for one poll."""
 
-    def __init__(self, payer: ChainPayer, stuck: Stuck) -> None:
-        self._payer, self._stuck = payer, stuck
+    def __init__(self, network: Network, payer: ChainPayer, stuck: Stuck, rules: AddressRules) -> None:
+        self._network, self._payer, self._stuck, self._rules = network, payer, stuck, rules
 
     def ours(self, order: PaymentOrder) -> Ours:
         return self._stuck.ours([(each.txid, each.raw) for each in self.transactions(order)], order.wallet, order.nonce)
@@ -72,6 +78,24 @@ class SentAlone:
 
     def fee(self, order: PaymentOrder, attempt: Attempt, receipt: Receipt) -> int:
         return attempt.fee if receipt.fee is None else receipt.fee
+
+    def altered(self, order: PaymentOrder, attempt: Attempt) -> list[str]:
+        if not attempt.raw:
+            return []  # a restore has forgotten the bytes: their id is all that is known of them
+        try:
+            found = self._payer.opened(attempt.raw)
+            does = self._payer.explain(found.unsigned)
+        except ValueError:
+            return ["signed bytes"]
+        facts: dict[str, tuple[object, object]] = {
+            "id": (found.txid, attempt.txid),
+            "wallet": (self._form(found.signer), self._form(order.wallet)),
+            "nonce": (order.nonce if does.nonce is None else does.nonce, order.nonce),
+            "recipient": (self._form(does.recipient), self._form(order.recipient)),
+            "contract": (self._form(does.contract), self._form(order.contract)),
+            "amount": (does.amount, order.amount),
+        }
+        return [name for name, (signed, recorded) in facts.items() if signed != recorded]
 
     def broadcast(self, raw: str) -> None:
         self._payer.broadcast(raw)
@@ -99,3 +123,6 @@ class SentAlone:
 
     def quote(self, sender: str, coin: Coin) -> FeeEstimate:
         return self._payer.estimate(Payment(sender, sender, coin.contract, 1, 0))
+
+    def _form(self, address: str | None) -> str | None:
+        return None if address is None else self._rules.storage_form(self._network.slug, address)
