@@ -177,10 +177,15 @@ def withdrawal_released(withdrawal: str, at: int, tenant: TenantId, amount: Amou
     return JournalEntry(f"release:{withdrawal}", "withdrawal_released", at, (moved,), {"withdrawal": withdrawal})
 
 
+def signature_id(owner: str) -> str:
+    """The id of the entry that posts the first signature of an order or a move, `owner` by its id."""
+    return f"sign:{owner}"
+
+
 def payment_signed(order: str, at: int, place: str, amount: Amount) -> JournalEntry:
     """A payment is signed and can reach the chain at any time: its coins leave the wallet's account and are in flight."""
     moved = Posting(Book.WHERE, place, in_flight(order), amount)
-    return JournalEntry(f"sign:{order}", "payment_signed", at, (moved,), {"order": order})
+    return JournalEntry(signature_id(order), "payment_signed", at, (moved,), {"order": order})
 
 
 def staked(
@@ -271,7 +276,7 @@ def _back(entry: JournalEntry) -> tuple[Posting, ...]:
 def move_signed(move: str, at: int, place: str, amount: Amount) -> JournalEntry:
     """A move is signed: coins can leave `place` for another place of ours at any time. The owner does not change."""
     moved = Posting(Book.WHERE, place, in_flight(move), amount)
-    return JournalEntry(f"sign:{move}", "move_signed", at, (moved,), {"move": move})
+    return JournalEntry(signature_id(move), "move_signed", at, (moved,), {"move": move})
 
 
 @dataclass(frozen=True, slots=True)

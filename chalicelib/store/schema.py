@@ -301,6 +301,7 @@ RECORDS: dict[str, Kind] = {
     "NonceCounter": Kind("payouts", lambda r: f"nonce#{r.network}#{r.wallet}"),
     "PayoutLine": Kind("payouts", lambda r: f"payline#{r.network}"),
     "NonceUse": Kind("payouts", lambda r: f"nonceuse#{r.owner}"),
+    "FirstSignature": Kind("payouts", lambda r: f"signed#{r.owner}"),
     "PaymentOrder": Kind("payouts", lambda r: f"order#{r.id}"),
     "Bundle": Kind("payouts", lambda r: f"bundle#{r.id}"),
     "HeldCoins": Kind("payouts", lambda r: f"coins#{r.network}#{r.wallet}"),

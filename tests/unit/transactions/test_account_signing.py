@@ -123,6 +123,10 @@ class World:
 
     switch: PaymentSwitch | None = None
     mined: Sequence[str] = ()
+    posted: Sequence[str] = ()
+
+    def get_many(self, wanted: Sequence[tuple[type[Any], dict[str, str]]]) -> list[object | None]:
+        return [object() if key.get("id") in self.posted or key.get("owner") in self.posted else None for _, key in wanted]
 
     def get(self, kind: type, **key: Any) -> PaymentSwitch | None:
         assert kind is PaymentSwitch and key == {"realm": "test"}
@@ -158,6 +162,15 @@ def test_a_record_that_was_signed_is_never_signed_as_if_it_was_not(record: Recor
     with pytest.raises(OrderMismatch, match="was signed before"):
         engine(World()).first(kind, record)
     assert kind.events == [] and "ALARM test:ethereum: kind record was signed before" in caplog.text
+
+
+@pytest.mark.parametrize("posted", ["sign:{}", "{}"])
+def test_a_record_that_looks_unsigned_and_was_signed_is_not_signed(posted: str) -> None:
+    """By the posting of its first signature, or by the row that stakes have in its place."""
+    kind = Kind()
+    with pytest.raises(OrderMismatch, match="was signed before"):
+        engine(World(posted=[posted.format(Record().id)])).first(kind, Record())
+    assert kind.events == []
 
 
 def test_a_replacement_goes_the_same_way() -> None:

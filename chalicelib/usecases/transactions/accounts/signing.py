@@ -9,7 +9,9 @@ node takes them back, and the process may die between any two lines. So
 3. the bytes are proved against the order, and the order against what was approved (`Attempts.proved`);
 4. both readers make the same digest of the order, the key signs it, and both read the signed bytes alike (`two_readers`);
 5. the signed bytes are stored, in one transaction with their posting, on the condition that nobody touched a switch since 2.
-   Of two workers that sign one stores; what is not stored is never sent;
+   Of two workers that sign one stores; what is not stored is never sent. The first signature of an order commits with an item
+   that is never changed (`first_signatures`): an order whose record was altered until it looks unsigned is not signed anew. Where
+   it has no nonce (Tron), nothing else refuses that. Whoever deletes that item too, with rights on the tables, is not stopped;
 6. what is stored is sent, as often as it takes, after the switches were asked once more (`send`).
 
 A crash up to 5 leaves the order unsigned, and the next try begins at 2 with the same bytes. A crash after 5 leaves signed bytes,
@@ -52,6 +54,7 @@ from chalicelib.usecases.ports.signing import Signature, Signed
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.expiry_votes import EveryNode
+from chalicelib.usecases.transactions.first_signatures import signed_before
 from chalicelib.usecases.transactions.losses import Lifetimes, replaceable, sent_from
 from chalicelib.usecases.transactions.replacement_bounds import OutSigned, worn_out
 from chalicelib.usecases.transactions.signed_bytes import unlike_signed
@@ -177,8 +180,8 @@ class AccountSigning:
 
     def first(self, attempts: Attempts[R, P], record: R) -> R:
         """Sign and store the first attempt. Raises OrderMismatch, PaymentsStopped, Conflict, Unavailable."""
-        if record.raw is not None or record.earlier:
-            # Its state was altered. A first attempt asks nobody whether another one can be mined.
+        if record.raw is not None or record.earlier or signed_before(self._store, record.id):
+            # Its state was altered, or its bytes were taken away. A first attempt asks nobody whether another one can be mined.
             log.error("ALARM %s: %s was signed before, and is to be signed for the first time", attempts.network.id, attempts.name)
             raise OrderMismatch(f"{attempts.name} was signed before")
         rests = self._rests_on(attempts)

@@ -11,7 +11,9 @@ back. So nothing is signed but one of these two:
 2. The bytes are read and held against the record, and against what the record says was built (money rule 7); the number and the
    fee of attempts are bounded (rule 14).
 3. Both readers sign off every input (rule 15).
-4. The signed bytes, their id and "these outputs are ours" commit together, with the conditions of step 1 (rule 5).
+4. The signed bytes, their id and "these outputs are ours" commit together, with the conditions of step 1 (rule 5). Of a first
+   attempt, so does an item that is never changed (`first_signatures`): a record that was altered until it looks unsigned is
+   neither signed anew nor taken apart. Whoever deletes that item too is not stopped.
 
 A crash before step 4 leaves the record as it was: the next worker begins at step 1, with the same bytes and inputs. Of two workers
 that sign at once, one commits; the other's signatures are dropped, never sent. After step 4 the record is signed for good: it is
@@ -36,6 +38,7 @@ from chalicelib.usecases.ports.second_reader import CoinOrder, SecondReader
 from chalicelib.usecases.ports.signing import Signed
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.first_signatures import first_signature, signed_before
 from chalicelib.usecases.transactions.replacement_bounds import out_of_bounds
 from chalicelib.usecases.transactions.two_readers import sign_read_twice
 from chalicelib.usecases.transactions.utxo.kinds import Grounds, R, SignedKind
@@ -83,12 +86,16 @@ class UtxoSigning:
         done = replace(newest, raw=signed.raw, txid=signed.txid, signed_at=now)
         record = replace(record, state="signed", newest=done).next(now)
         ours: list[Change] = [Save(OwnTransaction(record.network, signed.txid, done.positions))] if done.positions else []
+        if not record.earlier:
+            ours.append(first_signature(record.id, signed.txid, now))
         self._store.commit([Save(record), *ours, *grounds.conditions])
         return record
 
     def _misplaced(self, record: R) -> list[str]:
         """Why what is to be signed is no attempt that the record can have in its state."""
         wrong: list[str] = [] if record.state == ("signed" if record.earlier else "built") else ["what it replaces"]
+        if not record.earlier and signed_before(self._store, record.id):
+            wrong.append("what was signed before")
         return wrong if record.latest.raw is None and record.latest.txid is None else [*wrong, "what was signed already"]
 
     def _altered(self, kind: SignedKind[R], record: R) -> list[str]:

@@ -24,6 +24,7 @@ from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.transactions.accounts.signing import Proved
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.finality import scanned_so_far
+from chalicelib.usecases.transactions.first_signatures import first_signature
 from chalicelib.usecases.transactions.given_up import LOST, watched_on
 from chalicelib.usecases.wallets.signers import signing_wallet
 
@@ -96,12 +97,17 @@ class StakeAttempts:
 
     def store(self, record: Stake, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Stake:
         """Nothing is posted before it is final: its coins stay where they are."""
-        done = replace(next_version(record), raw=signed.raw, touched_at=self._context.clock.now_ms())
-        self._store.commit([Save(done), *rests_on])
+        done = self._kept(record, signed)
+        self._store.commit([Save(done), first_signature(done.id, signed.txid, done.touched_at), *rests_on])
         return done
 
     def store_again(self, before: Stake, wanted: Stake, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Stake:
-        return self.store(wanted, signed, proved, rests_on)
+        done = self._kept(wanted, signed)
+        self._store.commit([Save(done), *rests_on])
+        return done
+
+    def _kept(self, record: Stake, signed: Signed) -> Stake:
+        return replace(next_version(record), raw=signed.raw, touched_at=self._context.clock.now_ms())
 
     def _wrong(self, stake: Stake) -> list[str]:
         return self.altered(stake) or ([] if self._wallet is not None else ["its wallet"])
