@@ -16,9 +16,10 @@ from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake, stake_work
-from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Open, Post, Save
 from chalicelib.usecases.ports.signing import Signature

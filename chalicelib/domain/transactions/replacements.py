@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from chalicelib.domain.withdrawals.withdrawals import MINUTES, Attempt, Priority, Usurped
+from chalicelib.domain.transactions.outgoing import Attempt
+from chalicelib.domain.withdrawals.withdrawals import MINUTES, Priority, Usurped
 
 BLOCKS: dict[Priority, int] = {"low": 100, "normal": 30, "high": 15, "urgent": 6}
 """Blocks in which a payment of this priority ought to be. Where they take longer than the published confirmation time, that time

@@ -12,7 +12,9 @@ from typing import Literal, Self
 
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId, derived_id, network_parts
-from chalicelib.domain.withdrawals.withdrawals import Attempt, Usurped
+from chalicelib.domain.transactions.outgoing import Attempt, Outgoing
+from chalicelib.domain.versions import next_version
+from chalicelib.domain.withdrawals.withdrawals import Usurped
 from chalicelib.domain.work import Command, Work, time_order
 
 MoveKind = Literal["topup", "sweep", "distribution", "cold", "drain", "delegation", "undelegation", "filler"]
@@ -45,7 +47,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Move(Outgoing):
     """Made by the constructors named after its kinds, which fix what may not vary within a kind; `next_version` alters it.
 
     `amount` in units of `asset`, `fee` in units of the native coin (until it is settled the most that it can cost), times in
@@ -179,21 +181,19 @@ class Move:
         return operators(network_parts(self.network)[0])
 
     @property
-    def txids(self) -> tuple[str, ...]:
-        """Every transaction that may have moved it, the newest first."""
-        return (*((self.txid,) if self.txid else ()), *(attempt.txid for attempt in reversed(self.earlier)))
-
-    @property
     def hash(self) -> str | None:
         """The transaction to show: the one that settled it, before that the newest."""
         return self.mined or self.txid
 
     @property
-    def attempts(self) -> tuple[Attempt, ...]:
-        """Every transaction that may have moved it, with its bytes, the newest first; none before one is signed."""
-        if self.raw is None or self.txid is None:
-            return ()
-        return Attempt(self.raw, self.txid, self.fee, self.signed_at), *reversed(self.earlier)
+    def newest(self) -> Attempt | None:
+        return Attempt.stored(self.raw, self.txid, self.fee, self.signed_at)
+
+    def signed_as(self, attempt: Attempt) -> Move:
+        return replace(
+            next_version(self), state="signed", raw=attempt.raw, txid=attempt.txid, fee=attempt.fee, signed_at=attempt.at,
+            earlier=self.replaced, renew=False, updated_at=attempt.at,
+        )  # fmt: skip
 
     @property
     def at_rest(self) -> bool:

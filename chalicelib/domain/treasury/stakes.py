@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-from chalicelib.domain.withdrawals.withdrawals import Attempt
+from chalicelib.domain.transactions.outgoing import FORGOTTEN, Attempt, Outgoing
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Command, Work, time_order
 
 Resource = Literal["BANDWIDTH", "ENERGY"]
 
 
 @dataclass(frozen=True, slots=True)
-class Stake:
+class Stake(Outgoing):
     """`tenant` is the merchant whose key ordered it; the coins are the operator's. `amount` in units of `asset`, times in
     milliseconds since 1970. `reason` says why the chain refused it.
 
@@ -56,9 +57,24 @@ class Stake:
         return self.mined or self.hash or hashlib.sha256(f"stake|{self.network}|{self.id}".encode()).hexdigest()
 
     @property
-    def txids(self) -> tuple[str, ...]:
-        """Every transaction that may have staked it, the newest first."""
-        return (self.txid, *(attempt.txid for attempt in reversed(self.earlier)))
+    def newest(self) -> Attempt | None:
+        """Its fee is 0: the bytes bound none."""
+        return Attempt.stored(self.raw, self.hash, 0, self.touched_at)
+
+    @property
+    def expected(self) -> tuple[Attempt, ...]:
+        """`attempts`, with the one that is to be signed: its id is known before, and a restore may have forgotten that it was."""
+        newest = self.newest or Attempt(FORGOTTEN, self.txid, 0, self.touched_at)
+        return (newest, *reversed(self.earlier))
+
+    def rebuilt(self, unsigned: str, txid: str) -> Stake:
+        """This one, not stored yet, with other bytes to be signed, which get the id `txid`."""
+        return replace(self, unsigned=unsigned, hash=txid, raw=None, earlier=self.replaced, renew=False)
+
+    def signed_as(self, attempt: Attempt) -> Stake:
+        return replace(
+            next_version(self), raw=attempt.raw, hash=attempt.txid, touched_at=attempt.at, earlier=self.replaced, renew=False
+        )
 
 
 def stake_work(stake: Stake) -> Work:

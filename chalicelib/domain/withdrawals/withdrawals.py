@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.screening.risk import Assessment
+from chalicelib.domain.transactions.outgoing import Attempt, Outgoing
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.approvals import Approval
 from chalicelib.domain.withdrawals.fee_budget import Borne
@@ -139,18 +140,6 @@ class Withdrawal:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """Replaced signed bytes. The chain may still take them: they spend the same nonce or inputs, or they have expired (Tron).
-    `fee` is the most they can cost, in units of the native coin; `at`, when they were signed, in milliseconds since 1970.
-    """
-
-    raw: str
-    txid: str
-    fee: int
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
 class Usurped:
     """A foreign transaction that used one of our nonces: seen up to block `height`, in the time between the reorganisations
     `epoch` and the next (`domain.chain.Cursor`). `used` is how many nonces of the wallet were used by then.
@@ -162,7 +151,7 @@ class Usurped:
 
 
 @dataclass(frozen=True, slots=True)
-class PaymentOrder:
+class PaymentOrder(Outgoing):
     """One approved payment out of one wallet with one nonce: the ordered payment, the signed one, and nothing else ever.
 
     `unsigned` is the exact bytes whose digest is signed, as hex, from which everything can be decoded again.
@@ -204,9 +193,15 @@ class PaymentOrder:
         return self.bundle is None and self.nonce < 0
 
     @property
-    def txids(self) -> tuple[str, ...]:
-        """Every transaction that may have paid it, the newest first."""
-        return (*((self.txid,) if self.txid else ()), *(attempt.txid for attempt in reversed(self.earlier)))
+    def newest(self) -> Attempt | None:
+        """None as well of an order that a bundle pays: the bytes are there."""
+        return Attempt.stored(self.raw, self.txid, self.fee, self.signed_at)
+
+    def signed_as(self, attempt: Attempt) -> PaymentOrder:
+        return replace(
+            next_version(self), state="signed", raw=attempt.raw, txid=attempt.txid, fee=attempt.fee, signed_at=attempt.at,
+            earlier=self.replaced, renew=False,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,16 +134,16 @@ class Payouts:
 
     def _renew(self, attempts: PayoutAttempts, order: PaymentOrder) -> bool:
         """Whether a replacement of the newest bytes, which no block takes, is signed and stored."""
-        if attempts.withdrawal.status not in ("broadcasting", "confirming") or order.txid is None:
+        if attempts.withdrawal.status not in ("broadcasting", "confirming") or order.newest is None:
             return False
         return not outbid(self._store, order) and self._signing.again(attempts, order) is not None
 
     def _broadcast(self, attempts: PayoutAttempts) -> Outcome:
         withdrawal = attempts.withdrawal
         order = self._store.get(PaymentOrder, id=order_id(withdrawal))
-        if order is None or order.raw is None:
+        if order is None or order.newest is None:
             raise Unavailable("the signed bytes are not readable yet")
-        if not self._signing.send(attempts, order.raw):
+        if not self._signing.send(attempts, order):
             return "waiting"  # the poll sends it, once payments go on or the node takes it
         if withdrawal.status == "confirming":
             return "done"

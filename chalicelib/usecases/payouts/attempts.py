@@ -15,10 +15,11 @@ from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import asset_parts, network_parts
 from chalicelib.domain.money import Amount
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.payout_line import payout_work
-from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceUse, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import NonceUse, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.usecases.payouts.fees import Allowed, PayoutFees, gas_allowed
@@ -132,7 +133,7 @@ class PayoutAttempts:
         """The withdrawal becomes broadcasting, and its coins are in flight."""
         before, news = self.withdrawal, News(self._parts.clock.now_ms())
         _, views = catalogue_views(self._store, before)
-        done = replace(next_version(record), raw=signed.raw, txid=signed.txid, state="signed", fee=proved.fee, signed_at=news.at)
+        done = record.signed_as(Attempt(signed.raw, signed.txid, proved.fee, news.at))
         sent = replace(before, status="broadcasting", txid=signed.txid, fee=proved.fee, updated_at=news.at)
         after = stepped(news, views, before, sent)
         place = ledger.wallet(self.network.id, self._parts.rules.storage_form(self.network.slug, record.wallet))
@@ -148,10 +149,7 @@ class PayoutAttempts:
         """It counts towards the fee budget, and waits for none: later payments of the wallet wait for its nonce."""
         allowed, news = proved.allowed or Allowed(self.withdrawal), News(self._parts.clock.now_ms())
         _, views = catalogue_views(self._store, self.withdrawal, self._parts.rates_of, news.at)
-        done = replace(
-            wanted, raw=signed.raw, txid=signed.txid, fee=proved.fee, signed_at=news.at, renew=False, version=version_after(before),
-            earlier=(*before.earlier, Attempt(before.raw or "", before.txid or "", before.fee, before.signed_at)),
-        )  # fmt: skip
+        done = wanted.signed_as(Attempt(signed.raw, signed.txid, proved.fee, news.at))
         counted = self._parts.budgets.corrected(allowed.withdrawal, proved.fee)
         after = replace(
             counted.withdrawal, txid=signed.txid, fee=proved.fee, updated_at=news.at, version=version_after(self.withdrawal)

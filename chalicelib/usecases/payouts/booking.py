@@ -18,9 +18,10 @@ from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.fees import debit_of, operators_part
-from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News

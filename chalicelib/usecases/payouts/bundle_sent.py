@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Receipt
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.sightings import Ours, by_inputs
 from chalicelib.domain.withdrawals.bundles import Bundle
-from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import FeeEstimate
 from chalicelib.usecases.ports.changes import Change

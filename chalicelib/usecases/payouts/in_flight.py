@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import AssetId
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.sightings import Ours
-from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.booking import PayoutBooking

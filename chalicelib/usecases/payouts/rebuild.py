@@ -30,7 +30,7 @@ def made_anew(store: Store, catalogue: Catalogue, withdrawal: Withdrawal, nonce:
     order = store.get(PaymentOrder, id=order_id(withdrawal))
     if order is None or withdrawal.status != "processing" or withdrawal.from_address is None:
         raise LookupError(f"{withdrawal.id} is {withdrawal.status} and has no order that waits for its signature")
-    if order.state != "built" or order.raw is not None:
+    if order.state != "built" or order.was_signed:
         raise LookupError(f"the order of {withdrawal.id} is {order.state}: nothing else may be signed for it")
     network, slug = asset_parts(withdrawal.asset)
     changes: list[Change] = []

@@ -9,9 +9,10 @@ from typing import Protocol
 
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import Receipt
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.versions import next_version
-from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, FeeEstimate, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -69,19 +70,17 @@ class SentAlone:
         self._network, self._payer, self._stuck, self._rules = network, payer, stuck, rules
 
     def ours(self, order: PaymentOrder) -> Ours:
-        return self._stuck.ours([(each.txid, each.raw) for each in self.transactions(order)], order.wallet, order.nonce)
+        return self._stuck.ours(order.attempts, order.wallet, order.nonce)
 
     def transactions(self, order: PaymentOrder) -> tuple[Attempt, ...]:
-        if order.raw is None or order.txid is None:
-            return ()
-        return Attempt(order.raw, order.txid, order.fee, order.signed_at), *reversed(order.earlier)
+        return order.attempts
 
     def fee(self, order: PaymentOrder, attempt: Attempt, receipt: Receipt) -> int:
         return attempt.fee if receipt.fee is None else receipt.fee
 
     def altered(self, order: PaymentOrder, attempt: Attempt) -> list[str]:
-        if not attempt.raw:
-            return []  # a restore has forgotten the bytes: their id is all that is known of them
+        if attempt.forgotten:
+            return []  # their id is all that is known of them
         try:
             found = self._payer.opened(attempt.raw)
             does = self._payer.explain(found.unsigned)

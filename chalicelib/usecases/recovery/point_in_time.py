@@ -29,12 +29,13 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.recovery.point_in_time import Stray, Trace, stray_booked, stray_entry_id
+from chalicelib.domain.transactions.outgoing import FORGOTTEN, Attempt
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move, MoveKind, Origin, move_work
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.payout_line import payout_work
-from chalicelib.domain.withdrawals.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
@@ -191,7 +192,7 @@ class PointInTimeRecovery:
             order = self._store.get(PaymentOrder, id=order_id(found))
             if found.from_address is not None and self._context.form(found.from_address) != t.sender:
                 continue
-            if order is not None and not self._may_be(t.txid, order.txids, order.wallet, order.nonce):
+            if order is not None and not self._may_be(t.txid, order, order.wallet):
                 continue
             fits.append((("confirming", "broadcasting", "processing", "pending").index(found.status), found.created_at, found))
         return min(fits, key=lambda each: each[:2])[2] if fits else None
@@ -205,12 +206,11 @@ class PointInTimeRecovery:
             found, order = self._ordered(found, wallet, txid)
         news = News(self._clock.now_ms())
         if found.status != "processing":
-            earlier = (*order.earlier, Attempt(order.raw or "", order.txid or "", order.fee, order.signed_at))
-            again = replace(next_version(order), raw="", txid=txid, fee=fee, earlier=earlier, renew=False, usurped=None)
+            again = replace(order.signed_as(Attempt(FORGOTTEN, txid, fee, news.at)), usurped=None)
             self._store.commit([Save(again), Save(replace(next_version(found), txid=txid, fee=fee, updated_at=news.at))])
             return
         _, views = catalogue_views(self._store, found)
-        done = replace(next_version(order), raw="", txid=txid, state="signed", fee=fee, signed_at=news.at)
+        done = order.signed_as(Attempt(FORGOTTEN, txid, fee, news.at))
         sent = replace(found, status="broadcasting", txid=txid, fee=fee, updated_at=news.at)
         after = stepped(news, views, found, sent)
         place = ledger.wallet(self._network.id, self._context.form(order.wallet))
@@ -271,19 +271,19 @@ class PointInTimeRecovery:
             move = self._store.get(Move, network=read.network, id=read.id)
             if move is None or move.at_rest or not (move.bare or move.amount == t.amount):
                 continue
-            if self._may_be(t.txid, move.txids, move.source, move.nonce):
+            if self._may_be(t.txid, move, move.source):
                 return move
         return None
 
-    def _may_be(self, txid: str, txids: tuple[str, ...], wallet: str, nonce: int | None) -> bool:
-        """Whether `txid` may be another attempt of what has the attempts `txids` and the nonce: none of those is in the chain, by a
-        receipt or by the blocks that were read (money rule 13), and it has the same nonce, where there are nonces."""
-        found = self._nonces.get(txid)
+    def _may_be(self, txid: str, record: PaymentOrder | Move, wallet: str) -> bool:
+        """Whether `txid` may be another attempt of `record`: none of those that it has is in the chain, by a receipt or by the
+        blocks that were read (money rule 13), and it has the same nonce, where there are nonces."""
+        found, nonce = self._nonces.get(txid), record.nonce
         if has_nonces(self._network) and None not in (found, nonce) and found != nonce:
             return False
-        if any(self._reader.receipt(each) is not None for each in txids):
+        if any(self._reader.receipt(attempt.txid) is not None for attempt in record.attempts):
             return False
-        ours = sent_from(self._network, self._context.rules, self._payer, [(each, "") for each in txids], wallet, nonce or 0)
+        ours = sent_from(self._network, self._context.rules, self._payer, record.attempts, wallet, nonce or 0)
         tip = self._reader.tip()
         return self._losses.mined(ours, Scanned(tip, tip, {})) is None
 
@@ -331,19 +331,13 @@ class PointInTimeRecovery:
         if nonce is None:
             nonce, counted = self._taken(move.source, t.txid)
             changes += counted
-        earlier = move.earlier
-        if move.state == "signed":
-            earlier = (*earlier, Attempt(move.raw or "", move.txid or "", move.fee, move.signed_at))
-        else:
+        if move.state != "signed":
             place = ledger.wallet(move.network, t.sender)
             changes.append(Post(ledger.move_signed(move.id, now, place, Amount(move.asset, t.amount))))
         if not move.version:
             changes.append(Open(move_work(move)))
-        done = replace(
-            next_version(move),
-            state="signed", amount=t.amount, nonce=nonce, unsigned=move.unsigned or "", raw="", txid=t.txid, fee=fee,
-            signed_at=now, updated_at=now, earlier=earlier, renew=False, usurped=None, reason=None,
-        )  # fmt: skip
+        again = move.signed_as(Attempt(FORGOTTEN, t.txid, fee, now))
+        done = replace(again, amount=t.amount, nonce=nonce, unsigned=move.unsigned or "", usurped=None, reason=None)
         self._store.commit([Save(done), *changes])
 
     # Nonces, strays, and what is left.
@@ -391,16 +385,20 @@ class PointInTimeRecovery:
             if not self._is_booked(stray):
                 found.append(f"nothing asked for {shown(stray)}: --book-unmatched books it as the operator's loss")
         for order in self._store.every(PaymentOrder):
-            if order.network == self._network.id and order.raw == "" and order.signed_at >= trace.since:
-                found += self._not_final(order.txid or "", order.state == "signed")
+            if order.network == self._network.id:
+                found += self._not_final(order, trace.since)
         for move in self._store.every(Move):
-            if move.network == self._network.id and move.raw == "" and move.signed_at >= trace.since:
-                found += self._not_final(move.txid or "", move.state == "signed")
+            if move.network == self._network.id:
+                found += self._not_final(move, trace.since)
         return found
 
-    def _not_final(self, txid: str, open_still: bool) -> list[str]:
-        if open_still:
-            return [f"{txid} is not settled yet"]
-        receipt = self._reader.receipt(txid)
+    def _not_final(self, record: PaymentOrder | Move, since: int) -> list[str]:
+        """Why what was found since, whose bytes are forgotten, is not behind us yet."""
+        newest = record.newest
+        if newest is None or not newest.forgotten or newest.at < since:
+            return []
+        if record.state == "signed":
+            return [f"{newest.txid} is not settled yet"]
+        receipt = self._reader.receipt(newest.txid)
         final = receipt is not None and self._deep(receipt.block_number)
-        return [] if final else [f"{txid} is not as deep as reorganisations are followed yet"]
+        return [] if final else [f"{newest.txid} is not as deep as reorganisations are followed yet"]

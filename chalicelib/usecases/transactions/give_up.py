@@ -151,7 +151,7 @@ def located(store: Store, network: Network, id: str) -> Wanted | None:
         return Wanted("move", move, move.state == "signed", move.state if move.at_rest else None)
     stake = store.get(Stake, network=network.id, id=id)
     if stake is not None:
-        return Wanted("stake", stake, stake.raw is not None, None if stake.status == "pending" else stake.status)
+        return Wanted("stake", stake, stake.was_signed, None if stake.status == "pending" else stake.status)
     bundle = store.get(Bundle, id=id)
     if bundle is not None and bundle.network == network.id:
         return Wanted("bundle", bundle, bool(bundle.signed), bundle.state if bundle.state in ("settled", "dead") else None)

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.sightings import Lifetime, Ours, Seen, Sighting, by_inputs, by_lifetime, by_nonce, met
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -45,24 +46,23 @@ def has_nonces(network: Network) -> bool:
 
 
 def sent_from(
-    network: Network, rules: AddressRules, payer: Lifetimes, attempts: Sequence[tuple[str, str]], sender: str, nonce: int
+    network: Network, rules: AddressRules, payer: Lifetimes, attempts: Sequence[Attempt], sender: str, nonce: int
 ) -> Ours:
-    """A transaction of ours on a network of accounts: `attempts` are id and signed bytes of each, `sender` as records spell it."""
-    txids = [txid for txid, _ in attempts]
+    """A transaction of ours on a network of accounts in all its attempts; `sender` as records spell it."""
+    txids = [attempt.txid for attempt in attempts]
     if has_nonces(network):
         return by_nonce(txids, rules.storage_form(network.slug, sender), nonce)
-    return by_lifetime(txids, [_lifetime(payer, raw, txid) for txid, raw in attempts])
+    return by_lifetime(txids, [_lifetime(payer, attempt) for attempt in attempts])
 
 
 def stake_sent(network: Network, rules: AddressRules, node: Lifetimes, stake: Stake) -> Ours:
     """A stake on a real network."""
-    attempts = [(stake.txid, stake.raw or ""), *((each.txid, each.raw) for each in stake.earlier)]
-    return sent_from(network, rules, node, attempts, stake.wallet, 0)
+    return sent_from(network, rules, node, stake.expected, stake.wallet, 0)
 
 
-def _lifetime(payer: Lifetimes, raw: str, txid: str) -> Lifetime | None:
+def _lifetime(payer: Lifetimes, attempt: Attempt) -> Lifetime | None:
     try:
-        return payer.lifetime(raw, txid)
+        return payer.lifetime(attempt.raw, attempt.txid)
     except ValueError:
         return None
 

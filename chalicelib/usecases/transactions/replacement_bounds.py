@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules, Replaced
 from chalicelib.domain.treasury.hot_utxos import MOST_RATE
-from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.transactions.errors import OrderMismatch
@@ -34,10 +34,7 @@ class OutSigned(OfAccounts, Protocol):
     """A payment or a move whose newest attempt is signed."""
 
     @property
-    def raw(self) -> str | None: ...
-
-    @property
-    def txid(self) -> str | None: ...
+    def attempts(self) -> Sequence[Attempt]: ...
 
 
 def worn_out(network: Network, renewals: RenewalRules, record: OfAccounts) -> bool:
@@ -61,8 +58,7 @@ def affordable(
 
     Raises OrderMismatch, with an alarm, unless `signer` signed that attempt and it does the same as `does`.
     """
-    first = record.earlier[0] if record.earlier else Attempt(record.raw or "", record.txid or "", 0, 0)
-    fee = fee_signed(payer, rules, network, first, does, signer)
+    fee = fee_signed(payer, rules, network, record.attempts[-1], does, signer)
     if fee is None:
         log.error("ALARM %s: %s differs from what was signed in %s", network.id, record.id, "its first attempt")
         raise OrderMismatch(f"{record.id} differs from what was signed in its first attempt")

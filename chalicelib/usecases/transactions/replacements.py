@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules, Signed
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.withdrawals.withdrawals import Priority, Usurped
@@ -128,8 +129,8 @@ class Stuck:
         if following not in open_nonces(self._store, self._network, wallet):
             self._alarm("%s has the nonce %d of %s, and the chain waits for %d, which nothing has", name, nonce, wallet, following)
 
-    def ours(self, attempts: Sequence[tuple[str, str]], wallet: str, nonce: int) -> Ours:
-        """A transaction whose attempts have these ids and signed bytes, by what it is met in blocks."""
+    def ours(self, attempts: Sequence[Attempt], wallet: str, nonce: int) -> Ours:
+        """A transaction with these attempts, by what it is met in blocks."""
         return sent_from(self._network, self._forms, self._payer, attempts, wallet, nonce)
 
     def lost(self, ours: Ours, scanned: Scanned) -> bool:

@@ -41,10 +41,10 @@ def settled(store: Store, order_id: str) -> bool:
 def rival_bytes(store: Store, payer: ChainPayer, order_id: str) -> tuple[str, ...]:
     """The unsigned bytes of every attempt of an order, as they were signed. Raises Refused for what is none, Unavailable."""
     order = store.get(PaymentOrder, id=order_id)
-    if order is None or order.raw is None:
+    if order is None or order.newest is None:
         raise Refused(f"order {order_id} has no signed bytes")
     try:
-        return tuple(payer.opened(raw).unsigned for raw in (order.raw, *(attempt.raw for attempt in order.earlier)))
+        return tuple(payer.opened(attempt.raw).unsigned for attempt in order.attempts)
     except ValueError as error:
         raise Refused(f"the signed bytes of {order_id} can not be read: {error}") from error
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.withdrawals.withdrawals import Attempt
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained, Opened
 from chalicelib.usecases.ports.addresses import AddressRules
 

@@ -14,7 +14,8 @@ import pytest
 
 from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder
+from chalicelib.domain.transactions.outgoing import Attempt
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.transactions.errors import OrderMismatch

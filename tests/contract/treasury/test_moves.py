@@ -13,8 +13,9 @@ import pytest
 from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.treasury.moves import Move
-from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable

@@ -16,10 +16,11 @@ from chalicelib.domain.invoices.invoices import Invoice, Payment
 from chalicelib.domain.invoices.totals import InvoiceTotals, deltas, shard_key
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import Amount
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.withdrawals.approvals import Approval
 from chalicelib.domain.withdrawals.batches import BatchOutput, WithdrawalBatch, batch_work
 from chalicelib.domain.withdrawals.payout_line import payout_work
-from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 
 NETWORK = NetworkId("live:ethereum")

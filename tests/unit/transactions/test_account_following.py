@@ -12,8 +12,8 @@ from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.kill_switch import PaymentSwitch
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.sightings import Ours
-from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.transactions.accounts.following import Following
 from chalicelib.usecases.transactions.finality import Scanned

@@ -11,8 +11,8 @@ import pytest
 from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.kill_switch import PaymentSwitch
+from chalicelib.domain.transactions.outgoing import FORGOTTEN, Attempt, Outgoing
 from chalicelib.domain.transactions.replacements import RenewalRules
-from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.base.kill_switch import PaymentsStopped
 from chalicelib.usecases.ports.accounts import Opened
 from chalicelib.usecases.ports.changes import Change, Still
@@ -28,7 +28,7 @@ ETH, ORDERED = AssetId("test:ethereum:eth"), Opened("bytes", "newest", "wallet")
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(Outgoing):
     id: str = "record"
     asset: AssetId = ETH
     amount: int = 5
@@ -36,6 +36,13 @@ class Record:
     raw: str | None = None
     txid: str | None = None
     earlier: tuple[Attempt, ...] = ()
+
+    @property
+    def newest(self) -> Attempt | None:
+        return Attempt.stored(self.raw, self.txid, 2, 2)
+
+    def signed_as(self, attempt: Attempt) -> Record:
+        return replace(self, raw=attempt.raw, txid=attempt.txid, earlier=self.replaced)
 
 
 SIGNED = Record(raw="signed bytes", txid="newest", earlier=(Attempt("signed before", "oldest", 1, 1),))
@@ -91,7 +98,7 @@ class Kind:
 
     def store(self, record: Record, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Record:
         self.events.append(f"stored, resting on {len(rests_on)}")
-        return replace(record, raw=signed.raw, txid=signed.txid)
+        return record.signed_as(Attempt(signed.raw, signed.txid, proved.fee, 3))
 
     def store_again(self, before: Record, wanted: Record, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Record:
         return self.store(wanted, signed, proved, rests_on)
@@ -206,7 +213,7 @@ def test_the_switches_stop_signature_replacement_and_send(others: bool, world: W
                 step(engine(world), kind)
         assert bool(kind.events) == goes
     kind = Kind(others)
-    assert engine(world).send(kind, "signed bytes") == goes == bool(kind.events)
+    assert engine(world).send(kind, SIGNED) == goes == bool(kind.events)
 
 
 @pytest.mark.parametrize(
@@ -248,5 +255,11 @@ def test_each_guard_alone_forbids_a_replacement(kind: Kind, world: World, record
 
 def test_what_a_node_refuses_is_left_to_the_poll() -> None:
     kind = Kind(refuses=True)
-    assert engine(World()).send(kind, "signed bytes") is False
-    assert engine(World()).send(Kind(), "signed bytes") is True
+    assert engine(World()).send(kind, SIGNED) is False
+    assert engine(World()).send(Kind(), SIGNED) is True
+
+
+@pytest.mark.parametrize("record", [Record(), replace(SIGNED, raw=FORGOTTEN)], ids=["unsigned", "forgotten"])
+def test_what_has_no_bytes_is_not_sent(record: Record) -> None:
+    kind = Kind()
+    assert engine(World()).send(kind, record) is False and kind.events == []

@@ -8,8 +8,9 @@ import pytest
 
 from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules
-from chalicelib.domain.withdrawals.withdrawals import PRIORITIES, Attempt, PaymentOrder
+from chalicelib.domain.withdrawals.withdrawals import PRIORITIES, PaymentOrder
 from chalicelib.settings import Settings
 
 RULES = RenewalRules()

@@ -30,8 +30,8 @@ from typing import Protocol
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import AssetId
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.sightings import Ours
-from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.base.kill_switch import put_back, stopped
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
@@ -64,7 +64,7 @@ class InFlight(Protocol):
 
     @property
     def attempts(self) -> Sequence[Attempt]:
-        """The newest first. One that is not signed has no `raw`, and is looked for: a restore may have forgotten that it was."""
+        """The newest first. Of one that is not signed a restore may have forgotten that it was: it is looked for, and not sent."""
         ...
 
     @property
@@ -140,7 +140,7 @@ class Following:
         The newest first; where the node refuses those, the earlier ones are as good: any of them pays.
         """
         for attempt in it.attempts:
-            if not attempt.raw:
+            if attempt.forgotten:
                 continue
             try:
                 it.broadcast(attempt.raw)

@@ -42,6 +42,7 @@ from typing import Protocol, TypeVar
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.usecases.base.kill_switch import put_back, rests_on, rests_on_tables, stopped
 from chalicelib.usecases.ports.accounts import Opened
@@ -85,6 +86,12 @@ class Ordered(OutSigned, Protocol):
 
     @property
     def amount(self) -> int: ...
+
+    @property
+    def newest(self) -> Attempt | None: ...
+
+    @property
+    def was_signed(self) -> bool: ...
 
     @property
     def unsigned(self) -> str | None: ...
@@ -180,7 +187,7 @@ class AccountSigning:
 
     def first(self, attempts: Attempts[R, P], record: R) -> R:
         """Sign and store the first attempt. Raises OrderMismatch, PaymentsStopped, Conflict, Unavailable."""
-        if record.raw is not None or record.earlier or signed_before(self._store, record.id):
+        if record.was_signed or signed_before(self._store, record.id):
             # Its state was altered, or its bytes were taken away. A first attempt asks nobody whether another one can be mined.
             log.error("ALARM %s: %s was signed before, and is to be signed for the first time", attempts.network.id, attempts.name)
             raise OrderMismatch(f"{attempts.name} was signed before")
@@ -196,16 +203,16 @@ class AccountSigning:
     def again(self, attempts: Attempts[R, P], before: R) -> R | None:
         """Sign and store what replaces the newest attempt; None while that can not be, or need not any more. Raises as `first`."""
         network, payer = attempts.network, attempts.payer
-        raw, txid = before.raw, before.txid
-        if raw is None or txid is None:
+        newest = before.newest
+        if newest is None:
             return None
         facts = attempts.facts(before)
-        unlike = unlike_signed(payer, self._rules, network, raw, txid, facts.unsigned, facts.sender)
+        unlike = unlike_signed(payer, self._rules, network, newest.raw, newest.txid, facts.unsigned, facts.sender)
         if unlike := [*unlike, *attempts.altered(before)]:
             named = ", ".join(unlike)
             attempts.differs(before, named)
             raise OrderMismatch(f"{attempts.name} differs from what was signed in {named}")
-        if worn_out(network, self._renewals, before) or not self._replaceable(attempts, before, facts):
+        if worn_out(network, self._renewals, before) or not self._replaceable(attempts, before, newest, facts):
             return None
         wanted = attempts.renewed(before)
         if wanted is None:
@@ -216,19 +223,22 @@ class AccountSigning:
             return None
         signed = self._signed(attempts, wanted, proved)
         done = attempts.store_again(before, wanted, signed, proved, [*proved.rests_on, *rests])
-        log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, txid)
+        log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, newest.txid)
         return done
 
-    def send(self, attempts: Attempts[R, P], raw: str) -> bool:
-        """Send stored bytes, unless a switch forbids it by now or the node refuses them; whether they went. Raises Unavailable.
+    def send(self, attempts: Attempts[R, P], record: R) -> bool:
+        """Send the newest stored bytes, unless a switch forbids it by now or the node refuses them; whether they went. Raises
+        Unavailable.
 
         Signed bytes stay valid: whether the chain ever takes them, it alone decides. The poll sends them again.
         """
-        network = attempts.network
+        network, newest = attempts.network, record.newest
+        if newest is None or newest.forgotten:
+            return False
         if stopped(self._store, network.realm) if attempts.others else put_back(self._store, network.realm) is not None:
             return False
         try:
-            attempts.payer.broadcast(raw)
+            attempts.payer.broadcast(newest.raw)
         except Refused as refused:
             log.warning("%s: the node refuses %s for now: %s", network.id, attempts.name, refused)
             return False
@@ -238,18 +248,18 @@ class AccountSigning:
         realm = attempts.network.realm
         return rests_on(self._store, realm) if attempts.others else rests_on_tables(self._store, realm)
 
-    def _replaceable(self, attempts: Attempts[R, P], before: R, facts: Order) -> bool:
+    def _replaceable(self, attempts: Attempts[R, P], before: R, newest: Attempt, facts: Order) -> bool:
         """Whether no node objects to another attempt, none has one in a block, and another one can not be mined beside them.
 
         Where no nonce forbids that, this alone does: asked again here, right before the signature.
         """
-        network, payer, txid = attempts.network, attempts.payer, before.txid or ""
-        if not payer.renewable(facts.unsigned, txid, self._every_node(network, before.asset, before.amount)):
+        network, payer = attempts.network, attempts.payer
+        if not payer.renewable(facts.unsigned, newest.txid, self._every_node(network, before.asset, before.amount)):
             return False
-        reader, each = self._reader_of(network), [(txid, before.raw or ""), *((old.txid, old.raw) for old in before.earlier)]
-        if any(reader.receipt(name) is not None for name, _ in each):
+        reader = self._reader_of(network)
+        if any(reader.receipt(attempt.txid) is not None for attempt in before.attempts):
             return False
-        ours = sent_from(network, self._rules, payer, each, facts.sender, facts.nonce or 0)
+        ours = sent_from(network, self._rules, payer, before.attempts, facts.sender, facts.nonce or 0)
         return replaceable(network, reader, self._store, ours)
 
     def _signed(self, attempts: Attempts[R, P], record: R, proved: P) -> Signed:

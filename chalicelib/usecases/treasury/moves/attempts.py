@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from chalicelib.domain import ledger
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.money import Amount
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move, MoveKind
 from chalicelib.domain.treasury.stakes import Resource
-from chalicelib.domain.versions import next_version, version_after
-from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Post, Save
@@ -117,9 +116,7 @@ class MoveAttempts:
     def store(self, record: Move, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Move:
         """Its coins are in flight, and its transaction is named, so that no scanner takes it for a deposit."""
         now, network = self._parts.clock.now_ms(), self.network
-        done = replace(
-            next_version(record), state="signed", raw=signed.raw, txid=signed.txid, fee=proved.fee, signed_at=now, updated_at=now,
-        )  # fmt: skip
+        done = record.signed_as(Attempt(signed.raw, signed.txid, proved.fee, now))
         place = ledger.wallet(network.id, self._parts.rules.storage_form(network.slug, record.source))
         entry = ledger.move_signed(record.id, now, place, Amount(record.asset, record.units))
         self._store.commit([Save(done), Save(_ours(done, signed)), Post(entry), *rests_on])
@@ -129,12 +126,7 @@ class MoveAttempts:
         return done
 
     def store_again(self, before: Move, wanted: Move, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Move:
-        now = self._parts.clock.now_ms()
-        done = replace(
-            wanted, raw=signed.raw, txid=signed.txid, fee=proved.fee, signed_at=now, updated_at=now, renew=False,
-            earlier=(*before.earlier, Attempt(before.raw or "", before.txid or "", before.fee, before.signed_at)),
-            version=version_after(before),
-        )  # fmt: skip
+        done = wanted.signed_as(Attempt(signed.raw, signed.txid, proved.fee, self._parts.clock.now_ms()))
         self._store.commit([Save(done), Save(_ours(done, signed)), *rests_on])
         return done
 

@@ -17,9 +17,10 @@ from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.treasury.moves import Move, move_work, moved_work
 from chalicelib.domain.versions import next_version
-from chalicelib.domain.withdrawals.withdrawals import Attempt, Usurped
+from chalicelib.domain.withdrawals.withdrawals import Usurped
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import AssetId
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.treasury.moves import Move, move_command
 from chalicelib.domain.versions import version_after
-from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer
@@ -33,8 +33,7 @@ class MoveInFlight:
         self.at_stake: tuple[AssetId, int] = (move.asset, move.amount)
 
     def ours(self) -> Ours:
-        each = [(attempt.txid, attempt.raw) for attempt in self.attempts]
-        return self._stuck.ours(each, self._move.source, self._move.nonce or 0)
+        return self._stuck.ours(self.attempts, self._move.source, self._move.nonce or 0)
 
     def mined(self, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> bool:
         return self._booking.ripen(self._move, attempt, receipt, scanned)

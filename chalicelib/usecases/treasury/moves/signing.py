@@ -76,7 +76,7 @@ class MoveSigning:
         attempts = MoveAttempts(self._parts, network, self._payer(network, move), move.id)
         ready = self._ready(attempts, move)
         if ready is not None:
-            self._signing.send(attempts, ready.raw or "")
+            self._signing.send(attempts, ready)
 
     def _payer(self, network: Network, move: Move) -> ChainPayer:
         """What builds and explains bytes of this kind: a loan's are no payment's, and no payment's are a loan's."""

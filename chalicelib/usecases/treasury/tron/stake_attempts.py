@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.treasury.stakes import Stake, stake_work
 from chalicelib.domain.versions import next_version
-from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Change, Close, Save
 from chalicelib.usecases.ports.failures import Refused
@@ -83,9 +83,7 @@ class StakeAttempts:
         except Refused as refused:
             self._fail(before, str(refused)[:300])
             return None
-        attempt = Attempt(before.raw or "", before.txid, 0, before.touched_at)
-        txid = self.payer.explain(unsigned).txid
-        return replace(before, unsigned=unsigned, hash=txid, raw=None, renew=False, earlier=(*before.earlier, attempt))
+        return before.rebuilt(unsigned, self.payer.explain(unsigned).txid)
 
     def proved_again(self, before: Stake, wanted: Stake) -> Proved | None:
         return self.proved(wanted)
@@ -107,7 +105,7 @@ class StakeAttempts:
         return done
 
     def _kept(self, record: Stake, signed: Signed) -> Stake:
-        return replace(next_version(record), raw=signed.raw, touched_at=self._context.clock.now_ms())
+        return record.signed_as(Attempt(signed.raw, signed.txid, 0, self._context.clock.now_ms()))
 
     def _wrong(self, stake: Stake) -> list[str]:
         return self.altered(stake) or ([] if self._wallet is not None else ["its wallet"])

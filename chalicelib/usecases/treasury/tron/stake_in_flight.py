@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import AssetId
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.treasury.stakes import Stake, stake_command
 from chalicelib.domain.versions import next_version
-from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.changes import Save
@@ -46,7 +46,7 @@ class StakeInFlight:
         self._context, self._node, self._booking, self._renewals = context, node, booking, renewals
         self._verdicts, self._losses, self._stake = verdicts, losses, stake
         self.id = self.name = stake.id
-        self.attempts = (Attempt(stake.raw or "", stake.txid, 0, stake.touched_at), *reversed(stake.earlier))
+        self.attempts = stake.expected
         self.at_stake: tuple[AssetId, int] = (context.native().asset, stake.amount)
 
     def ours(self) -> Ours:
@@ -72,7 +72,7 @@ class StakeInFlight:
 
     def still_out(self, sent: bool, ours: Ours, scanned: Scanned) -> None:
         stake = self._stake
-        if stake.raw is None or stake.unsigned is None:
+        if stake.newest is None or stake.unsigned is None:
             self._ask(stake)
         elif (stake.renew or self._expired(ours, scanned)) and not worn_out(self._context.network, self._renewals, stake):
             self._ask(replace(stake, renew=True))
@@ -92,7 +92,7 @@ class StakeInFlight:
         """Ask the function that signs for its signature, or for another one in place of what has expired."""
         news = News(self._context.clock.now_ms())
         due = news.at - wanted.touched_at >= IDLE_SECONDS * 1000
-        if not due and not (wanted.renew and wanted.raw is not None):
+        if not due and not (wanted.renew and wanted.newest is not None):
             return
         news.command(stake_command(wanted))
         self._context.store.commit([Save(replace(next_version(wanted), touched_at=news.at)), *news.emit()])

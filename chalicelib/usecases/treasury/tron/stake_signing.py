@@ -53,10 +53,10 @@ class StakeSigning:
         attempts = StakeAttempts(self._context_of(network), self._node_of(network), self._signer, stake.id)
         ready = self._ready(attempts, stake)
         if ready is not None:
-            self._signing.send(attempts, ready.raw or "")
+            self._signing.send(attempts, ready)
 
     def _ready(self, attempts: StakeAttempts, stake: Stake) -> Stake | None:
         """With signed bytes that can be sent; None where there are none to send now."""
-        if stake.raw is None:
+        if stake.newest is None:
             return self._signing.first(attempts, stake)
         return self._signing.again(attempts, stake) if stake.renew or stake.unsigned is None else stake
