@@ -20,7 +20,7 @@ from chalicelib.wiring import services
 from infra.cli import main
 from tests.support.collected_deposits import go, moves, pay, settings, settle
 from tests.support.index_pools import forget, recorded, row, shrink
-from tests.support.shop import ETHER, Shop
+from tests.support.shop import ETHER, STUCK, Shop, decide
 from tests.support.treasury import same
 
 CEILING = 150
@@ -146,6 +146,30 @@ def test_a_withdrawal_that_was_paid_after_the_second_is_not_paid_again(shop: Sho
     shop.withdraw("0.25")
     shop.turn()
     assert shop.paid() == 175 * ETHER // 100
+
+
+def test_a_withdrawal_that_was_replaced_after_the_second_is_waited_for(shop: Shop, capsys: pytest.CaptureFixture[str]):
+    """It was signed before, and what has paid it after: the restore is not over before that is as deep as it has to be."""
+    shop.credit("3")
+    withdrawal = shop.withdraw("1")
+    decide(shop, withdrawal, "stick")
+    shop.turn()
+    before, first = kept(), shop.order(withdrawal)
+    shop.wait(STUCK)
+    shop.turn()
+    second = shop.order(withdrawal)
+    assert second.txids == (second.txid, first.txid)
+    decide(shop, withdrawal, "confirm")
+    put_back(before)
+    watch_again()
+    capsys.readouterr()
+    assert command("--done") == 1
+    assert shop.order(withdrawal).txids == second.txids
+    told = capsys.readouterr().out
+    assert f"ethereum: {second.txid} is not settled yet" in told or f"{second.txid} is not as deep" in told, told
+    shop.mine(70)
+    over()
+    assert (shop.withdrawal(withdrawal)["status"], shop.paid(), shop.available()) == ("confirmed", ETHER, "2")
 
 
 def test_what_went_between_our_own_places_is_credited_to_nobody(shop: Shop):
