@@ -56,7 +56,7 @@ def _attempts(move: CoinMove, named: dict[tuple[str, str], tuple[str, ...]]) -> 
     if move.booked and not signed:
         yield f"{name} is {move.state}, and {move.booked} of its inputs are booked"
     for attempt in move.signed:
-        if named.get((move.network, attempt.txid or "")) != attempt.positions:
+        if attempt.txid is None or named.get((move.network, attempt.txid)) != attempt.positions:
             yield f"{name} has the attempt {attempt.txid}, whose outputs a scanner could take for deposits"
         if attempt.amount + attempt.change + attempt.fee != move.total:
             yield f"{name} has the attempt {attempt.txid}, which spends another sum than its inputs have"

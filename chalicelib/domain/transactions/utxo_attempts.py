@@ -10,10 +10,19 @@ from chalicelib.domain.treasury.hot_utxos import HeldCoin
 
 
 class Made(Protocol):
-    """One attempt; without an id it is not signed."""
+    """One attempt; without its signed bytes `raw` and an id it is not signed."""
+
+    @property
+    def raw(self) -> str | None: ...
 
     @property
     def txid(self) -> str | None: ...
+
+    @property
+    def fee(self) -> int: ...
+
+    @property
+    def vsize(self) -> int: ...
 
 
 class SpentCoin(NamedTuple):

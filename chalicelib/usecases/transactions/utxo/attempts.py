@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.transactions.sightings import by_inputs
-from chalicelib.domain.transactions.utxo_attempts import Attempts, M
+from chalicelib.domain.transactions.utxo_attempts import Attempts, M, Made
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.bundles import Bundle
@@ -28,16 +28,6 @@ from chalicelib.usecases.transactions.sorting import Out
 from chalicelib.usecases.transactions.utxo.kinds import R
 
 log = logging.getLogger(__name__)
-
-
-class Attempted(Protocol):
-    """One transaction that was signed."""
-
-    @property
-    def txid(self) -> str | None: ...
-
-    @property
-    def raw(self) -> str | None: ...
 
 
 Fate = Literal["possible", "doubtful", "dead", "met"]
@@ -61,17 +51,19 @@ class CoinAttempts:
         self._losses, self._gaps = Losses(network, context.reader, store), NoteGaps(network, store)
         self._given_ups = GivenUps(network, store, self._losses, verdicts)
 
-    def mined(self, record: Attempts[M], scanned: Scanned) -> tuple[tuple[M, Receipt] | None, bool]:
-        """The attempt of `record` that is in a block of the chain, with its receipt; and whether one is in any block at all."""
+    def mined(self, record: Attempts[M], scanned: Scanned) -> tuple[tuple[str, Receipt] | None, bool]:
+        """The id of the attempt of `record` that is in a block of the chain, with its receipt; and whether one is in any block at
+        all."""
         found = mined_attempt(self._network, self._answers, record.id, record.txids, scanned)
-        attempt = None if found.receipt is None else (record.attempt(record.txids[found.place]), found.receipt)
-        return attempt, found.somewhere
+        return None if found.receipt is None else (record.txids[found.place], found.receipt), found.somewhere
 
-    def accepted(self, attempts: Sequence[Attempted]) -> bool:
+    def accepted(self, attempts: Sequence[Made]) -> bool:
         """Whether the node has one of them in its mempool, or takes it now."""
         for attempt in attempts:
+            if attempt.raw is None:
+                continue
             try:
-                self._broadcast(attempt.raw or "")
+                self._broadcast(attempt.raw)
             except Refused as refused:
                 log.warning("%s: %s is in no block and the node refuses it: %s", self._network.id, attempt.txid, refused)
                 continue

@@ -173,8 +173,8 @@ class UtxoFollowing(Generic[R]):
     def _await(self, record: R, scanned: Scanned) -> None:
         found, somewhere = self._attempts.mined(record, scanned)
         if found is not None:
-            attempt, receipt = found
-            self._count(record, attempt.txid or "", receipt, scanned)
+            txid, receipt = found
+            self._count(record, txid, receipt, scanned)
             return
         if somewhere or not self._kind.in_flight(record) or self._kind.halted():
             return

@@ -8,10 +8,8 @@ keys of their addresses, and it pays those whom the new one pays.
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
-
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.transactions.utxo_attempts import Attempts, Contents
+from chalicelib.domain.transactions.utxo_attempts import Attempts, Contents, M
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.coins import CoinPayer
@@ -19,28 +17,13 @@ from chalicelib.usecases.transactions.spelling import spelled
 from chalicelib.usecases.transactions.utxo.reading import unspent_by
 
 
-class SignedAttempt(Protocol):
-    @property
-    def raw(self) -> str | None: ...
-
-    @property
-    def txid(self) -> str | None: ...
-
-    @property
-    def fee(self) -> int: ...
-
-    @property
-    def vsize(self) -> int: ...
-
-
-A = TypeVar("A", bound=SignedAttempt)
-
-
-def unproved(payer: CoinPayer, rules: AddressRules, network: Network, record: Attempts[A], attempt: A) -> list[str]:
+def unproved(payer: CoinPayer, rules: AddressRules, network: Network, record: Attempts[M], attempt: M) -> list[str]:
     """In what an attempt of `record` is not what was signed; nothing where it is. That its coins are reserved, the caller asks."""
     coins = unspent_by(record, attempt)
+    if attempt.raw is None:
+        return ["what was signed"]
     try:
-        found = payer.proved(attempt.raw or "", coins)
+        found = payer.proved(attempt.raw, coins)
         paid = spelled(rules, network, found.outputs)
     except ValueError:
         return ["what was signed"]
