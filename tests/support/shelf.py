@@ -14,15 +14,18 @@ class Shelf:
     """Has `records`, each found by whatever fields it is asked for."""
 
     def __init__(self, *records: object, realm: Realm = "live") -> None:
-        self.records = list(records)
         self.commits: list[list[Change]] = []
         self._catalogue = Catalogue(realm, default_networks(realm), default_coins(realm))
-        self._found: dict[tuple[Any, ...], Any] = {}
+        self.put(*records)
+
+    def put(self, *records: object) -> None:
+        """Have these, and no others."""
+        self._records, self._found = records, dict[tuple[Any, ...], Any]()
 
     def get(self, record: type, /, **key: str) -> Any:
         wanted = (record, *key.items())
         if wanted not in self._found:
-            self._found[wanted] = next((each for each in self.records if type(each) is record and _has(each, key)), None)
+            self._found[wanted] = next((each for each in self._records if type(each) is record and _has(each, key)), None)
         return self._found[wanted]
 
     def get_many(self, wanted: Sequence[tuple[type, Mapping[str, str]]], /) -> list[Any]:

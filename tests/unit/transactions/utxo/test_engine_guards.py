@@ -261,6 +261,9 @@ def test_an_order_has_the_coins_that_the_bytes_spend() -> None:
     for others in (each[:1], each[:3], each[2:], [each[0], each[2]]):
         with pytest.raises(OrderMismatch, match="other coins"):
             coin_order(ports, "first", others, paid)
+    ports.does["first"] = plan("first", 1_000, (*COINS, COINS[0]))
+    with pytest.raises(OrderMismatch, match="other coins"):
+        coin_order(ports, "first", each[:2], paid)
 
 
 @BOTH
