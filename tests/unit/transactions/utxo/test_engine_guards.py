@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.transactions.first_signatures import FirstSignature
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.usecases.base.kill_switch import PaymentsStopped
 from chalicelib.usecases.ports.changes import Conflict, Save
@@ -114,7 +115,7 @@ def test_what_is_stored_is_booked_and_what_is_booked_is_sent(kind: str) -> None:
     assert (step, after.state, after.latest.raw, after.latest.txid) == ("sent", "signed", "raw first", "id first")
     assert world.events == ["key of a", "key of b", "stored", "booked", "sent raw first"]
     ours = Save(OwnTransaction(after.network, "id first", after.latest.positions))
-    assert world.commits == [[Save(after), ours, CONDITION]]
+    assert world.commits == [[Save(after), ours, Save(FirstSignature("record", "id first", 5)), CONDITION]]
     assert after.latest.positions == (("out:1",) if kind == "bundle" else ("out:0", "out:1"))
 
 
@@ -124,6 +125,8 @@ def test_a_replacement_is_signed_beside_what_it_replaces(kind: str) -> None:
     step, after = advanced(world, Asked(world), record)
     assert (step, after.latest.raw, after.earlier) == ("sent", "raw second", record.earlier)
     assert world.events == ["booked", "key of a", "key of b", "stored", "sent raw second"]
+    ours = Save(OwnTransaction(after.network, "id second", after.latest.positions))
+    assert world.commits == [[Save(after), ours, CONDITION]]
 
 
 @BOTH
@@ -186,6 +189,18 @@ def test_what_may_have_been_signed_is_neither_signed_nor_built_anew(kind: str, r
     assert refused(record(kind), lambda altered, *_: altered, named) == []
     leaving = kind_says(grounds_are=Grounds([], ["wd: amount"], leaving=["wd"]))
     assert refused(record(kind), leaving, named) == []
+
+
+def was_signed(record: Any, world: World, asked: Asked) -> Any:
+    world.first_signature = True
+    return record
+
+
+@BOTH
+def test_a_record_that_looks_unsigned_and_was_signed_is_neither_signed_nor_built_anew(kind: str) -> None:
+    assert refused(built(kind), was_signed, "what was signed before") == []
+    world = World(first_signature=True)
+    assert advanced(world, Asked(world), replacing(kind))[0] == "sent", "a replacement stands beside its first"
 
 
 @BOTH
