@@ -139,6 +139,7 @@ class Services:
     sent = Of(lambda wiring: wiring.payouts.sent)
     settlement = Of(lambda wiring: wiring.payouts.settlement)
     bundle_settlement = Of(lambda wiring: wiring.payouts.bundle_settlement)
+    bundle_apart = Of(lambda wiring: wiring.payouts.bundle_apart)
 
     coin_moves = Of(lambda wiring: wiring.coin_moves.coin_moves)
     coin_move_planning = Of(lambda wiring: wiring.coin_moves.coin_move_planning)
@@ -154,6 +155,7 @@ class Services:
     distributor = Of(lambda wiring: wiring.moves.distributor)
     drains = Of(lambda wiring: wiring.moves.drains)
     filling_over = Of(lambda wiring: wiring.moves.filling_over)
+    unsigned_moves = Of(lambda wiring: wiring.moves.unsigned_moves)
     wallet_moves = Of(lambda wiring: wiring.moves.wallet_moves)
     deposit_moves = Of(lambda wiring: wiring.moves.deposit_moves)
 

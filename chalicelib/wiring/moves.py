@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.treasury.moves.following import MoveFollowing
     from chalicelib.usecases.treasury.moves.signing import MoveSigning
     from chalicelib.usecases.treasury.rotation import Drains
+    from chalicelib.usecases.treasury.unsigned_moves import UnsignedMoves
     from chalicelib.wiring.chains import ChainWiring
     from chalicelib.wiring.coin_moves import CoinMoveWiring
     from chalicelib.wiring.custody import CustodyWiring
@@ -109,6 +110,14 @@ class MoveWiring:
         clock, payer = parts.clock_of(network.realm), self._chains.payer(network)
         losses, verdicts = outgoing.losses(network), outgoing.verdicts(network)
         return FillingOver(network, parts.store, parts.rules, clock, payer, losses, verdicts)
+
+    def unsigned_moves(self, network: Network) -> UnsignedMoves:
+        """For an operator's decision about a move or a coin move that was never signed."""
+        from chalicelib.usecases.treasury.unsigned_moves import UnsignedMoves
+        from chalicelib.usecases.wallets.utxos import pays_from_coins
+
+        parts, payer = self._parts, None if pays_from_coins(network) else self._chains.payer(network)
+        return UnsignedMoves(network, parts.store, parts.rules, parts.clock_of(network.realm), payer)
 
     @cached_property
     def wallet_moves(self) -> MoveSigning:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.usecases.payouts.account_payouts import Payouts
+    from chalicelib.usecases.payouts.bundle_apart import BundleApart
     from chalicelib.usecases.payouts.bundle_parts import BundleParts
     from chalicelib.usecases.payouts.bundle_payouts import BundlePayouts
     from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
@@ -99,3 +100,10 @@ class PayoutWiring:
         parts, context, payer = self._parts, self._chains.context(network), self._chains.coin_payer(network)
         renewals, verdicts = self._transactions.renewals, self._transactions.verdicts(network)
         return BundleSettlement(context, payer, SentTogether(parts.store, payer), renewals, verdicts, parts.rates, answers)
+
+    def bundle_apart(self, network: Network) -> BundleApart:
+        """For an operator's decision about a bundle that was never signed."""
+        from chalicelib.usecases.payouts.bundle_apart import BundleApart
+
+        parts = self._parts
+        return BundleApart(network, parts.store, parts.clock_of(network.realm))

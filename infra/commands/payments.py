@@ -27,7 +27,8 @@ def add(command: Command) -> None:
     parser.add_argument("--realm", choices=REALMS, default="live")
     parser.add_argument("--nonce", type=int, help="the one that was allotted, where the order was altered in that, too")
     parser = command(give_up)
-    parser.add_argument("id", help="wd_..., mov_..., stk_..., bun_... or cmv_...: what is signed and in no block")
+    parser.add_argument("id", help="wd_..., mov_..., stk_..., bun_... or cmv_...: signed and in no block, or not signed")
+    parser.add_argument("--without", metavar="WITHDRAWAL", default="", help="wd_...: fails when its unsigned bundle is taken apart")
     parser.add_argument("--reason", required=True, help="why; stays with the decision and in the log")
     parser.add_argument("--realm", choices=REALMS, default="live")
     parser = command(fill_nonces)
@@ -81,17 +82,25 @@ def rebuild_order(args: argparse.Namespace) -> int:
 
 
 def give_up(args: argparse.Namespace) -> int:
-    """End a transaction of ours that no block will ever settle, by your decision. What is in the chain is never given up."""
+    """End a transaction of ours that no block will ever settle, by your decision. What is in the chain is never given up.
+
+    A bundle that nothing was signed for is taken apart, and a move dropped: they can not be signed as they are.
+    """
     import boto3
 
     from chalicelib.usecases.base.clock import in_realm
-    from chalicelib.usecases.transactions.give_up import NotGivenUp
+    from chalicelib.usecases.transactions.give_up import NotGivenUp, located
     from chalicelib.usecases.transactions.give_up import network_of as open_on
 
     wired = services()
     by = str(boto3.client("sts").get_caller_identity()["Arn"])
     try:
         network = open_on(wired.store, wired.catalogue(args.realm).networks.values(), args.id)
+        found = located(wired.store, network, args.id)
+        if found is not None and found.kind in ("bundle", "move", "coin_move") and not found.signed and found.at_end is None:
+            return _give_up_unsigned(wired, network, found.kind, args, by)
+        if args.without:
+            raise CanNot("--without belongs to a bundle that nothing was signed for")
         with in_realm(network.realm):
             wired.node_votes(network).know()
             decision = wired.giving_up(network).give_up(args.id, by, args.reason)
@@ -100,6 +109,22 @@ def give_up(args: argparse.Namespace) -> int:
     print(
         f"{args.id} is given up on {network.id} by {by}: the next poll ends it, and goes on looking for {', '.join(decision.txids)}"
     )
+    return 0
+
+
+def _give_up_unsigned(wired: Services, network: Network, kind: str, args: argparse.Namespace, by: str) -> int:
+    from chalicelib.usecases.base.clock import in_realm
+
+    if args.without and kind != "bundle":
+        raise CanNot("--without belongs to a bundle")
+    with in_realm(network.realm):
+        if kind != "bundle":
+            wired.unsigned_moves(network).give_up(args.id, by, args.reason)
+            print(f"{args.id} is dropped on {network.id} by {by}: nothing was signed for it")
+            return 0
+        wired.bundle_apart(network).take_apart(args.id, by, args.reason, args.without)
+    but = f"{args.without} fails, the others wait" if args.without else "they wait"
+    print(f"{args.id} is taken apart on {network.id} by {by}: its coins are free; the next poll lets its payments go, {but} again")
     return 0
 
 

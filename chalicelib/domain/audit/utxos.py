@@ -20,7 +20,7 @@ _ORDERS = {
     "built": {"built"},
     "signed": {"built", "signed", "settled"},
     "settled": {"signed", "settled"},
-    "dead": {"signed", "bounced"},
+    "dead": {"built", "signed", "bounced"},
 }
 
 
@@ -178,10 +178,10 @@ def _without_bytes(order: PaymentOrder) -> Iterable[str]:
 
 def _as_far_as_its_orders(bundle: Bundle, states: set[str], open_ids: Container[str]) -> Iterable[str]:
     """A bundle pays somebody, its orders' `states` fit its own, and it is open work until all of them are over."""
-    if not bundle.payouts and bundle.state != "gathering":
+    if not bundle.payouts and bundle.state not in ("gathering", "dead"):
         yield f"bundle {bundle.id} is {bundle.state} and pays nobody"
     if wrong := states - _ORDERS[bundle.state]:
         yield f"bundle {bundle.id} is {bundle.state} and has orders that are {', '.join(sorted(wrong))}"
-    unfinished = bundle.state in ("gathering", "built", "signed") or (bundle.state == "dead" and states != {"bounced"})
+    unfinished = bundle.state in ("gathering", "built", "signed") or (bundle.state == "dead" and not states <= {"bounced"})
     if unfinished and bundle.id not in open_ids:
         yield f"bundle {bundle.id} is {bundle.state} and nobody will look at it again"

@@ -19,6 +19,9 @@ class GivenUp:
     `txids` are the attempts that were signed by then: each may still be mined. `state`: `open` while the record is to be ended,
     or is watched afterwards; `mined`: the chain had an attempt after all; `over`: none is looked for any more. `used_at` is how
     high the chain was when its nonce was first said to be used while none of its attempts had been met; None while it is free.
+
+    Of a record that nothing was signed for there are no `txids`, and it is `over` at once. `without` is the withdrawal that fails
+    when such a bundle is taken apart.
     """
 
     id: str
@@ -32,6 +35,7 @@ class GivenUp:
     txids: tuple[str, ...]
     state: Literal["open", "over", "mined"] = "open"
     used_at: int | None = None
+    without: str = ""
     version: int = 1
 
 

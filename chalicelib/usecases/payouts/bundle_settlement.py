@@ -5,7 +5,7 @@ The payments themselves are settled one by one (`settlement`), by the same chain
 * settled: what it spent leaves the wallet's coins, its change comes in. What only other attempts would have spent stays reserved
   until no reorganisation reaches it.
 * dead: its other coins are free, and its payments fail and are given back, each in a transaction of its own: a crash leaves the
-  rest to the next poll.
+  rest to the next poll. Where nothing was signed an operator took it apart, and its payments wait for the next (`bundle_apart`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from chalicelib.domain.work import Work
 from chalicelib.usecases.base.kill_switch import stopped
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.payouts.bundle_apart import Leaving
 from chalicelib.usecases.payouts.bundle_members import members
 from chalicelib.usecases.payouts.bundle_sent import SentTogether
 from chalicelib.usecases.ports.changes import Change, Close, Save
@@ -59,6 +60,7 @@ class BundleSettlement:
         """`answers` as in `Settlement`."""
         self._network, self._store, self._clock = context.network, context.store, context.clock
         self._rules, self._rates_of = context.rules, rates_of
+        self._leaving = Leaving(context, rates_of)
         answers = answers or Answers(context.reader)
         self._following = UtxoFollowing(context, payer, renewals, verdicts, sent.broadcast, answers, self)
 
@@ -141,7 +143,10 @@ class BundleSettlement:
         self._give_back(dead)
 
     def bury(self, bundle: Bundle) -> bool:
-        self._give_back(bundle)
+        if bundle.signed:
+            self._give_back(bundle)
+        else:
+            self._leaving.let_go(bundle)
         return True
 
     def forget(self, bundle: Bundle) -> None:

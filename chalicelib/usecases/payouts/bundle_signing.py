@@ -10,15 +10,13 @@ from dataclasses import replace
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
-from chalicelib.domain.withdrawals.bundles import Bundle, BundledPayout
-from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.usecases.base.kill_switch import rests_on
-from chalicelib.usecases.payouts.bundle_members import members
+from chalicelib.usecases.payouts.bundle_members import members, unlike
 from chalicelib.usecases.payouts.bundle_parts import BundleParts
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.transactions.utxo.kinds import Grounds, InputSigner
 from chalicelib.usecases.wallets.utxos import coins_of
-from chalicelib.usecases.withdrawals.steps import catalogue_views
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +81,7 @@ class SignedBundle:
         whole, at_fault = not wrong and not replaces, []
         allowed = ("broadcasting", "confirming") if replaces else ("processing",)
         for payout, (withdrawal, order) in zip(bundle.payouts, members(self._store, bundle), strict=True):
-            differs = self._unlike(bundle, payout, withdrawal, order)
+            differs = unlike(self._store, self._rules, self.network, bundle, payout, withdrawal, order)
             if withdrawal.status not in allowed or order.state != ("signed" if replaces else "built"):
                 differs.append("status")
                 whole = False  # something may be signed: nobody leaves, and no coin is let go
@@ -93,18 +91,3 @@ class SignedBundle:
             if differs and whole:
                 at_fault.append(payout.withdrawal)
         return wrong, at_fault if whole else []
-
-    def _unlike(self, bundle: Bundle, payout: BundledPayout, withdrawal: Withdrawal, order: PaymentOrder) -> list[str]:
-        network = self.network
-        recipient = self._rules.normalize(network.id, withdrawal.to_address)
-        native = catalogue_views(self._store, withdrawal)[0].native(network.slug).asset
-        facts = {
-            "bundle": (order.bundle, bundle.id),
-            "withdrawal": (order.withdrawal_id, withdrawal.id),
-            "merchant": ((order.tenant, payout.tenant), (withdrawal.tenant, withdrawal.tenant)),
-            "coin": ((order.asset, withdrawal.asset), (native, native)),
-            "network": ((order.network, withdrawal.network), (network.id, network.id)),
-            "recipient": ((payout.recipient, self._rules.normalize(network.id, order.recipient)), (recipient, recipient)),
-            "amount": ((payout.amount, order.amount), (withdrawal.amount, withdrawal.amount)),
-        }
-        return [name for name, (found, approved) in facts.items() if found != approved]

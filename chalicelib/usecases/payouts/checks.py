@@ -16,6 +16,7 @@ from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order, wai
 from chalicelib.domain.withdrawals.withdrawals import FEES_WAIT_MS, PendingReason, Withdrawal
 from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.payouts.failing import failed
 from chalicelib.usecases.payouts.fees import Denied
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -23,12 +24,9 @@ from chalicelib.usecases.ports.failures import Refused, TooMuchGas
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.grey_list import grey_listed
 from chalicelib.usecases.screening.withdrawals import Judged, Risk
-from chalicelib.usecases.withdrawals.fee_budget import corrected
 from chalicelib.usecases.withdrawals.steps import (
     catalogue_views,
-    given_back,
     moved_in_line,
-    purse_of,
     sent_back,
     waiting_for_fees,
 )
@@ -137,14 +135,8 @@ class PayoutChecks:
 
     def fail(self, before: Withdrawal, why: str) -> Withdrawal:
         """Failed before anything was signed: the money is available again."""
-        now = self._clock.now_ms()
-        if before.status == "processing":
-            before = replace(before, order_id=None)  # between bundles: its order names no bundle, and never will
-        _, views = catalogue_views(self._store, before, self._rates_of, now)
-        uncounted = corrected(self._store, self._rates_of, before, None, now)
-        purse = purse_of(self._store, before)
-        after, changes = given_back(views, uncounted.withdrawal, "failed", why[:300], purse, now)
-        self._store.commit([*changes, *uncounted.changes])
+        after, changes = failed(self._store, self._rates_of, before, why, self._clock.now_ms())
+        self._store.commit(changes)
         return after
 
     def refuse(self, before: Withdrawal, refused: Refused) -> Withdrawal:

@@ -2,7 +2,7 @@
 
 For what no sighting ends: a nonce or an input that was used in blocks which nothing noted, a payment that no block will take. The
 decision is stored with who made it and why, and the poll carries it out (`given_up`). What was given up is watched on
-(`given_up_watching`).
+(`given_up_watching`). What was never signed ends in another way (`unsigned`).
 """
 
 from __future__ import annotations
@@ -71,12 +71,11 @@ class GivingUp:
 
     def give_up(self, id: str, by: str, reason: str) -> GivenUp:
         """Store the decision; the poll carries it out. Raises NotGivenUp, Unavailable, Conflict."""
-        if not 0 < len(reason) <= MOST_REASON:
-            raise NotGivenUp(f"the reason has to have 1 to {MOST_REASON} characters")
+        demand_reason(reason)
         return until_settled(lambda: self._decide(id, by, reason))
 
     def _decide(self, id: str, by: str, reason: str) -> GivenUp:
-        before = _demand_new(self._store, id)
+        before = demand_new(self._store, id)
         wanted = located(self._store, self._network, id)
         if wanted is None:
             raise NotGivenUp(f"{id} is not open on {self._network.id}")
@@ -100,10 +99,11 @@ class GivingUp:
     def _demand_open(self, id: str, wanted: Wanted) -> Record:
         if wanted.at_end is not None:
             raise NotGivenUp(f"{id} is at its end: it is {wanted.at_end}")
+        if isinstance(wanted.record, PaymentOrder) and wanted.record.bundle is not None:
+            how = "with all its payments" if wanted.signed else f"--without {id}"
+            raise NotGivenUp(f"{id} is paid by {wanted.record.bundle}: give that up, {how}")
         if wanted.record is None or not wanted.signed:
             raise NotGivenUp(f"nothing is signed for {id}: it can not reach the chain, and needs no giving up")
-        if isinstance(wanted.record, PaymentOrder) and wanted.record.bundle is not None:
-            raise NotGivenUp(f"{id} is paid by {wanted.record.bundle}: give that up, with all its payments")
         if isinstance(wanted.record, Stake) and self._network.simulated:
             raise NotGivenUp("simulated stakes are never lost")
         return wanted.record
@@ -131,7 +131,7 @@ class GivingUp:
 
 def network_of(store: Store, networks: Iterable[Network], id: str) -> Network:
     """The one of `networks` where `id` is to be given up. Raises NotGivenUp where it is unknown or at its end, Unavailable."""
-    _demand_new(store, id)
+    demand_new(store, id)
     for network in networks:
         if located(store, network, id) is not None:
             return network
@@ -174,7 +174,13 @@ def _withdrawal(store: Store, network: Network, id: str) -> Wanted | None:
     return None
 
 
-def _demand_new(store: Store, id: str) -> GivenUp | None:
+def demand_reason(reason: str) -> None:
+    """Raises NotGivenUp for one that is empty or too long."""
+    if not 0 < len(reason) <= MOST_REASON:
+        raise NotGivenUp(f"the reason has to have 1 to {MOST_REASON} characters")
+
+
+def demand_new(store: Store, id: str) -> GivenUp | None:
     """The watch over what was lost once, where there is one. Raises NotGivenUp where an operator gave it up before."""
     before = store.get(GivenUp, id=id)
     if before is not None and before.by != LOST:

@@ -12,12 +12,13 @@ from typing import NamedTuple
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId, asset_parts
 from chalicelib.domain.treasury.collections import Collecting, Collection, Ending, WaitReason, collection_work, ended
-from chalicelib.domain.treasury.consolidations import CoinMove, ConsolidationQueue
+from chalicelib.domain.treasury.consolidations import CoinMove, ConsolidationQueue, coin_move_work
 from chalicelib.domain.treasury.moves import operators
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.treasury.consolidation.parts import freed
 
 
 class Why(NamedTuple):
@@ -98,6 +99,12 @@ class Consolidations:
         if attempt is not None:
             after = replace(after, txid=attempt.txid, arrived=attempt.amount, fee=attempt.fee)
         return self._over(collection, after)
+
+    def dropped(self, move: CoinMove, why: str, now: int) -> list[Change]:
+        """What ends a move that is not signed: its coins can be moved anew. At most six items."""
+        after = replace(move, state="dropped", reason=why[:300]).next(now)
+        over = self.closed(after, "dropped", now)
+        return [Save(after), Close(coin_move_work(move)), *freed(self._store, self._network, move), *over]
 
     def _shown(self, queue: ConsolidationQueue) -> Collection | None:
         return None if queue.shown is None else self._store.get(Collection, id=queue.shown)

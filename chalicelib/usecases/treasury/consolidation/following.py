@@ -164,10 +164,7 @@ class CoinMoveFollowing:
 
     def _drop(self, move: CoinMove, why: str) -> None:
         log.warning("%s: %s is dropped: %s", self._network.id, move.id, why)
-        now = self._clock.now_ms()
-        dropped = replace(move, state="dropped", reason=why).next(now)
-        over = self._shown.closed(dropped, "dropped", now)
-        self._store.commit([Save(dropped), Close(coin_move_work(move)), *freed(self._store, self._network, move), *over])
+        self._store.commit(self._shown.dropped(move, why, self._clock.now_ms()))
 
     # Settled
 

@@ -8,6 +8,7 @@ place; where the move may go nowhere any more, it is dropped and its nonce given
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
@@ -37,12 +38,12 @@ class MoveCures:
         elif mismatch.cure == "drop":
             self.release(network, move, payer, str(mismatch))
 
-    def release(self, network: Network, move: Move, payer: ChainPayer, reason: str) -> None:
-        """Drop a built move. Raises Conflict, Unavailable."""
+    def release(self, network: Network, move: Move, payer: ChainPayer, reason: str, beside: Sequence[Change] = ()) -> None:
+        """Drop a move that is planned or built; `beside` commits with that. Raises Conflict, Unavailable."""
         news = News(self._clock.now_ms())
         dropped = replace(next_version(move), state="dropped", reason=reason[:300], nonce=None, unsigned=None, updated_at=news.at)
         changes: list[Change] = [Save(dropped), Close(move_work(move)), *self._freed(network, move, payer, news)]
-        self._store.commit([*changes, *news.emit()])
+        self._store.commit([*changes, *beside, *news.emit()])
         log.error("ALARM %s: move %s is dropped, and nothing was signed for it: %s", network.id, move.id, reason)
 
     def _freed(self, network: Network, move: Move, payer: ChainPayer, news: News) -> list[Change]:
