@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chalicelib.domain.catalogue.catalogue import Coin, Network
-from chalicelib.usecases.base.address_forms import form_of, tokens_by_form
+from chalicelib.usecases.base.address_forms import form_of, form_or_none, tokens_by_form
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
@@ -28,7 +28,7 @@ class NetworkContext:
 
     def contract_form(self, contract: str | None) -> str | None:
         """The storage form of a coin's contract; None for the native coin, which has none."""
-        return None if contract is None else self.form(contract)
+        return form_or_none(self.rules, self.network, contract)
 
     def tokens(self) -> dict[str, Coin]:
         """The network's tokens by the storage form of their contracts."""

@@ -20,6 +20,7 @@ from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import NonceUse, PaymentOrder, Withdrawal
+from chalicelib.usecases.base.address_forms import account_at, form_or_none
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.usecases.payouts.fees import Allowed, PayoutFees, gas_allowed
@@ -136,7 +137,7 @@ class PayoutAttempts:
         done = record.signed_as(Attempt(signed.raw, signed.txid, proved.fee, news.at))
         sent = replace(before, status="broadcasting", txid=signed.txid, fee=proved.fee, updated_at=news.at)
         after = stepped(news, views, before, sent)
-        place = ledger.wallet(self.network.id, self._parts.rules.storage_form(self.network.slug, record.wallet))
+        place = account_at(self._parts.rules, self.network, record.wallet)
         entry = ledger.payment_signed(record.id, news.at, place, Amount(record.asset, record.amount))
         works = (Close(payout_work(before)), Open(sent_work(before)))
         self._store.commit([Save(done), Save(after), Post(entry), *works, *rests_on, *news.emit()])
@@ -213,4 +214,4 @@ class PayoutAttempts:
         return wrong if self._parts.checks.agreed(withdrawal) else [*wrong, "approval"]
 
     def _form(self, address: str | None) -> str | None:
-        return None if address is None else self._parts.rules.storage_form(self.network.slug, address)
+        return form_or_none(self._parts.rules, self.network, address)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal, ended
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.outbox import News
@@ -24,6 +23,7 @@ from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.screening.withdrawals import Judged
 from chalicelib.usecases.transactions.first_nonce import counter_of
+from chalicelib.usecases.wallets.booked import booked_at
 from chalicelib.usecases.withdrawals.fee_budget import USED_UP
 from chalicelib.usecases.withdrawals.steps import catalogue_views, stepped
 
@@ -105,6 +105,4 @@ class PayoutBeginning:
         return coin.contract is None or reader.balance(wallet.address) >= fee
 
     def _booked(self, network: Network, wallet: Wallet, coin: Coin) -> int:
-        place = self._parts.rules.storage_form(network.slug, wallet.address)
-        found = self._store.get(WalletBalance, network=network.id, address=place, asset=coin.asset)
-        return 0 if found is None else found.units
+        return booked_at(self._store, self._parts.rules, network, wallet.address, coin.asset).units

@@ -10,6 +10,7 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.payout_line import payout_work
+from chalicelib.usecases.base.address_forms import account_at
 from chalicelib.usecases.base.kill_switch import stopped
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.bundle_members import members
@@ -42,7 +43,7 @@ class SentBundle:
             done = replace(next_version(order), txid=newest.txid, fee=share, signed_at=newest.signed_at, state="signed")
             after = replace(withdrawal, status="broadcasting", txid=newest.txid, fee=share, updated_at=news.at)
             after = stepped(news, views, withdrawal, after)
-            place = ledger.wallet(self.network.id, self._rules.storage_form(self.network.slug, order.wallet))
+            place = account_at(self._rules, self.network, order.wallet)
             entry = ledger.payment_signed(order.id, news.at, place, Amount(order.asset, order.amount))
             works = (Close(payout_work(withdrawal)), Open(sent_work(withdrawal)))
             self._store.commit([Save(done), Save(after), Post(entry), *works, *news.emit()])

@@ -13,13 +13,13 @@ from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS, HeldCoins
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.bundles import Built, Bundle, BundledPayout
 from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order
+from chalicelib.usecases.base.address_forms import same_place
 from chalicelib.usecases.payouts.bundle_members import members, most_urgent
 from chalicelib.usecases.payouts.bundle_parts import BundleParts
 from chalicelib.usecases.payouts.fees import Denied
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.transactions.spelling import same_place
 from chalicelib.usecases.transactions.utxo.reading import attempt_of
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.steps import moved_in_line, waiting_for_fees

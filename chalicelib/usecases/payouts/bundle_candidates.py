@@ -9,9 +9,9 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import AssetId, TenantId, asset_parts
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal, fee_at
+from chalicelib.usecases.base.address_forms import same_place
 from chalicelib.usecases.payouts.bundle_parts import BundleParts
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.transactions.spelling import same_place
 from chalicelib.usecases.withdrawals.fee_budget import USED_UP, Counted
 from chalicelib.usecases.withdrawals.steps import order_id
 

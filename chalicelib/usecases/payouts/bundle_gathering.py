@@ -9,7 +9,6 @@ from itertools import islice
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import new_id
-from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.bundles import MOST_PAYOUTS, Bundle, BundledPayout, bundle_work
@@ -23,6 +22,7 @@ from chalicelib.usecases.payouts.fees import Denied
 from chalicelib.usecases.ports.changes import Change, Conflict, Open, Save, Still
 from chalicelib.usecases.ports.coins import Output
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
+from chalicelib.usecases.wallets.booked import booked_at
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.payout_line import in_turns
 from chalicelib.usecases.withdrawals.steps import catalogue_views, order_id, payout_parts, stepped
@@ -104,11 +104,10 @@ class BundleGathering:
         payer = self._payer_of(network)
         rate = payer.fee_rate(most_urgent([*([bundle.priority] if bundle else []), *(w.priority for w in wanted)]))
         coins = self._building.spendable(network, wallet, held)
-        place = self._rules.storage_form(network.slug, wallet.address)
         asset = wanted[0].asset
-        booked = self._store.get(WalletBalance, network=network.id, address=place, asset=asset)
+        booked = booked_at(self._store, self._rules, network, wallet.address, asset)
         floor = self._checks.floor(catalogue_views(self._store, wanted[0])[0].native(network.slug))
-        units = 0 if booked is None or floor is None else booked.units - floor
+        units = 0 if floor is None else booked.units - floor
         outputs = [] if bundle is None else [Output(p.recipient, p.amount) for p in bundle.payouts]
 
         def planned(more: Sequence[Withdrawal]) -> int:

@@ -16,7 +16,7 @@ from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Cursor, Receipt
-from chalicelib.domain.ledger import JournalEntry, WalletBalance
+from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount, format_units
 from chalicelib.domain.reconciliation import Place, Unread
 from chalicelib.usecases.base.current_wallets import wallet_of
@@ -24,6 +24,7 @@ from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Beside, Post
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.accounts import Looks
+from chalicelib.usecases.wallets.booked import booked_at
 from chalicelib.usecases.wallets.lookup import wallet_at
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
@@ -68,8 +69,7 @@ class ColdAdjusting:
         entry = ledger.cold_spent(
             self._clock.now_ms(), self._network.realm, self._network.id, place, Amount(coin.asset, amount), txid, reason
         )
-        held = self._store.get(WalletBalance, network=self._network.id, address=place, asset=coin.asset)
-        held = held or WalletBalance(self._network.id, place, coin.asset)
+        held = booked_at(self._store, self._context.rules, self._network, wallet.address, coin.asset)
         before = self._store.get(JournalEntry, id=entry.id)
         if before is not None:
             if before.postings != entry.postings:

@@ -23,6 +23,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.sightings import Lifetime, Ours, Seen, Sighting, by_inputs, by_lifetime, by_nonce, met
 from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
@@ -51,7 +52,7 @@ def sent_from(
     """A transaction of ours on a network of accounts in all its attempts; `sender` as records spell it."""
     txids = [attempt.txid for attempt in attempts]
     if has_nonces(network):
-        return by_nonce(txids, rules.storage_form(network.slug, sender), nonce)
+        return by_nonce(txids, form_of(rules, network, sender), nonce)
     return by_lifetime(txids, [_lifetime(payer, attempt) for attempt in attempts])
 
 

@@ -9,6 +9,7 @@ from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.transactions.losses import has_nonces
 
@@ -25,4 +26,4 @@ def traces_of(network: Network, rules: AddressRules, record: Record) -> Ours:
     if isinstance(record, Stake) or not has_nonces(network) or record.nonce is None:
         return Ours(txids, tuple(map(txid_subject, txids)))
     sender = record.wallet if isinstance(record, PaymentOrder) else record.source
-    return by_nonce(txids, rules.storage_form(network.slug, sender), record.nonce)
+    return by_nonce(txids, form_of(rules, network, sender), record.nonce)

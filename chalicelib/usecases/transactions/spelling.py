@@ -1,4 +1,4 @@
-"""Comparison of addresses in transactions: two spellings of one address are equal."""
+"""Recipients of UTXO transactions, as records spell them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ from collections.abc import Sequence
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.coins import Output
-
-
-def same_place(rules: AddressRules, network: Network, one: str, other: str) -> bool:
-    """Whether two spellings are one address."""
-    return rules.storage_form(network.slug, one) == rules.storage_form(network.slug, other)
 
 
 def spelled(rules: AddressRules, network: Network, outputs: Sequence[Output]) -> list[tuple[str, int]]:

@@ -21,6 +21,7 @@ from chalicelib.domain.treasury.collections import FIRST_WAIT_MS, LONGEST_MS, MO
 from chalicelib.domain.treasury.moves import Move, Origin
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.payout_line import Taken
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.current_wallets import wallets_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
@@ -258,4 +259,4 @@ class Distributor:
         return found or Distribution(self._network.id, place, coin.asset)
 
     def _place(self, wallet: Wallet) -> str:
-        return self._rules.storage_form(self._network.slug, wallet.address)
+        return form_of(self._rules, self._network, wallet.address)

@@ -16,7 +16,6 @@ from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.coin_settings import PERCENTAGE, NoFreshRate, limit_units
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import new_id
-from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import fee_share_exceeds, hot_part
 from chalicelib.domain.treasury.consolidations import (
     CoinMove,
@@ -27,6 +26,7 @@ from chalicelib.domain.treasury.consolidations import (
     coin_move_work,
 )
 from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS, HeldCoins
+from chalicelib.usecases.base.address_forms import same_place
 from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
@@ -36,8 +36,8 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.transactions.spelling import same_place
 from chalicelib.usecases.treasury.consolidation.parts import built, open_moves, unspent_of
+from chalicelib.usecases.wallets.booked import booked_at
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.open_payouts import needed_by_payouts
 
@@ -154,9 +154,7 @@ class ColdCoins:
         return any(move.wallet == wallet and move.state != "settled" for move in open_moves(self._store, self._network.id))
 
     def _booked(self, coin: Coin, address: str) -> int:
-        place = self._rules.storage_form(self._network.slug, address)
-        found = self._store.get(WalletBalance, network=self._network.id, address=place, asset=coin.asset)
-        return 0 if found is None else found.units
+        return booked_at(self._store, self._rules, self._network, address, coin.asset).units
 
     def _ceiling(self, coin: Coin, together: int) -> int:
         ceiling = limit_units(coin, "hotCeiling", self._rates(self._network.realm), self._clock.now_ms())

@@ -16,6 +16,7 @@ from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Distribution
 from chalicelib.domain.versions import next_version
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Save
@@ -40,7 +41,7 @@ class HotFloor:
         hot = wallet_of(self._store, network.id, "hot") if coins else None
         if hot is None:
             return
-        place = self._rules.storage_form(network.slug, hot.address)
+        place = form_of(self._rules, network, hot.address)
         keys = [{"network": network.id, "address": place, "asset": coin.asset} for coin in coins]
         wanted: list[tuple[type[Any], dict[str, str]]] = [(kind, key) for key in keys for kind in (WalletBalance, Distribution)]
         found = self._store.get_many(wanted)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from chalicelib.domain.addresses.addresses import Address, Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
-from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import topup_units
 from chalicelib.domain.treasury.moves import Move, Origin, move_command, move_id, move_work
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
@@ -25,6 +25,7 @@ from chalicelib.usecases.transactions.first_nonce import agreed_nonce
 from chalicelib.usecases.transactions.open_nonces import open_nonces
 from chalicelib.usecases.treasury.moves.checks import MoveChecks
 from chalicelib.usecases.treasury.topups import TopUps
+from chalicelib.usecases.wallets.booked import booked_at
 from chalicelib.usecases.wallets.signers import SIGN, signing_wallet
 
 MOST = 10
@@ -80,9 +81,8 @@ class NonceFilling:
         is there is for its fee."""
         network = self._network
         cost = self._payer.cost(Payment(address, address, None, 1, 0)).fee * len(nonces) + 1
-        place = {"network": network.id, "address": self._rules.storage_form(network.slug, address), "asset": self._native}
-        found = None if waits else self._store.get(WalletBalance, **place)
-        short = topup_units(cost, max(0, 0 if found is None else found.units))
+        have = 0 if waits else booked_at(self._store, self._rules, network, address, self._native).units
+        short = topup_units(cost, max(0, have))
         hot = wallet_of(self._store, network.id, "hot")
         if not short:
             return
@@ -106,7 +106,7 @@ class NonceFilling:
         """How the key of a deposit address is derived; None for a service wallet. Raises LookupError for any other address."""
         if signing_wallet(self._store, self._network.id, address, SIGN) is not None:
             return None
-        kind, key = watched_key(self._network, self._rules.storage_form(self._network.slug, address))
+        kind, key = watched_key(self._network, form_of(self._rules, self._network, address))
         watched: Watched | None = self._store.get(kind, **key)
         if watched is not None and watched.tenant is not None and watched.address_id is not None:
             owned = self._store.get(Address, tenant=watched.tenant, id=watched.address_id)

@@ -29,6 +29,7 @@ from chalicelib.domain.treasury.collections import topup_units
 from chalicelib.domain.treasury.moves import Move, Origin
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.bundles import Bundle, bundle_work
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
@@ -117,7 +118,7 @@ class Drains:
     # What is there
 
     def _booked(self, address: str) -> dict[AssetId, WalletBalance]:
-        place = self._rules.storage_form(self._network.slug, address)
+        place = form_of(self._rules, self._network, address)
         coins = self._store.catalogue(self._network.realm).coins_of(self._network.slug)
         keys = [(WalletBalance, {"network": self._network.id, "address": place, "asset": coin.asset}) for coin in coins]
         found: list[WalletBalance | None] = self._store.get_many(keys)

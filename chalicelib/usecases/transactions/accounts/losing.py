@@ -8,6 +8,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.readers import ChainReader
@@ -37,7 +38,7 @@ class Losing:
         """
         counter = self._store.get(NonceCounter, network=self._network.id, wallet=wallet)
         if counter is not None:
-            used = self._losses.used(self._rules.storage_form(self._network.slug, wallet), counter.next, scanned)
+            used = self._losses.used(form_of(self._rules, self._network, wallet), counter.next, scanned)
             if used is None:
                 return False
             if used > counter.next:

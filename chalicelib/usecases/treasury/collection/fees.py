@@ -25,6 +25,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.wallets.booked import booked_at
 
 LAST_KNOWN_MS = 24 * 3_600_000
 UNPRICED_FEE = {"evm": Decimal("0.01"), "tron": Decimal(60)}
@@ -88,9 +89,7 @@ class MoveFees:
 
     def booked(self, address: str, coin: Coin) -> WalletBalance:
         """What the ledger has at an address (public spelling)."""
-        place = self._rules.storage_form(self._network.slug, address)
-        found = self._store.get(WalletBalance, network=self._network.id, address=place, asset=coin.asset)
-        return found or WalletBalance(self._network.id, place, coin.asset)
+        return booked_at(self._store, self._rules, self._network, address, coin.asset)
 
     def on_hand(self, address: str, coin: Coin) -> int:
         """Units at an address (public spelling) that both the ledger and the chain know of: coins that are only seen may go again.

@@ -29,6 +29,7 @@ from chalicelib.domain.treasury.consolidations import (
 from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.domain.work import Work
+from chalicelib.usecases.base.address_forms import account_at
 from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
@@ -48,7 +49,6 @@ from chalicelib.usecases.treasury.consolidation.parts import (
     ended,
     freed,
     held_after,
-    place_of,
     recipient_of,
     spendable,
     unspent_of,
@@ -176,9 +176,9 @@ class CoinMoveFollowing:
         elif any(coin.gone for coin in held[move.wallet].reserved(move.id)):
             return
         attempt, now = move.attempt(txid), self._clock.now_ms()
-        arrived = {place_of(self._rules, self._network, move.recipient): Amount(move.asset, attempt.amount)}
+        arrived = {account_at(self._rules, self._network, move.recipient): Amount(move.asset, attempt.amount)}
         if attempt.change and move.wallet is not None:
-            arrived[place_of(self._rules, self._network, move.wallet)] = Amount(move.asset, attempt.change)
+            arrived[account_at(self._rules, self._network, move.wallet)] = Amount(move.asset, attempt.change)
         fee = Amount(move.asset, attempt.fee)
         entry = ledger.coins_moved(move.id, move.round, now, self._network.realm, arrived, fee)
         done = replace(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import RetiredWallet, Role, Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.deposits.deposits import Deposit
@@ -12,6 +11,7 @@ from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.money import Amount
 from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin, by_place
 from chalicelib.domain.treasury.hot_utxos import HeldCoins
+from chalicelib.usecases.base.address_forms import account_at
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -84,11 +84,7 @@ def built(payer: CoinPayer, rules: AddressRules, network: Network, move: CoinMov
 def amounts_at(rules: AddressRules, network: Network, move: CoinMove, coins: Sequence[MovedCoin]) -> dict[str, Amount]:
     """What lies at each place, as the ledger names it."""
     sums = by_place(coins)
-    return {place_of(rules, network, address): Amount(move.asset, units) for address, units in sums.items()}
-
-
-def place_of(rules: AddressRules, network: Network, address: str) -> str:
-    return ledger.wallet(network.id, rules.storage_form(network.slug, address))
+    return {account_at(rules, network, address): Amount(move.asset, units) for address, units in sums.items()}
 
 
 def freed(store: Store, network: Network, move: CoinMove) -> list[Change]:

@@ -32,6 +32,7 @@ from chalicelib.domain.treasury.consolidations import (
     coin_move_work,
 )
 from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS
+from chalicelib.usecases.base.address_forms import same_place
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
@@ -44,7 +45,6 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned
-from chalicelib.usecases.transactions.spelling import same_place
 from chalicelib.usecases.treasury.consolidation.approval import Consolidations, Why
 from chalicelib.usecases.treasury.consolidation.parts import built, open_moves, outpoint_of, queue_of, spendable, unspent_of
 from chalicelib.usecases.treasury.consolidation.spent_utxos import SpentCoins

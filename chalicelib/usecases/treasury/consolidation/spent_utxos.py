@@ -10,6 +10,7 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.consolidations import MovedCoin
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.readers import ChainReader
@@ -61,7 +62,7 @@ class SpentCoins:
         return found
 
     def _balances(self, asset: AssetId, coins: Sequence[MovedCoin]) -> list[int]:
-        places = [self._rules.storage_form(self._network.slug, coin.address) for coin in coins]
+        places = [form_of(self._rules, self._network, coin.address) for coin in coins]
         keys = [(WalletBalance, {"network": self._network.id, "address": place, "asset": asset}) for place in places]
         found: list[WalletBalance | None] = self._store.get_many(keys) if keys else []
         return [0 if balance is None else balance.units for balance in found]

@@ -18,6 +18,7 @@ from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move, MoveKind
 from chalicelib.domain.treasury.stakes import Resource
+from chalicelib.usecases.base.address_forms import account_at
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Post, Save
@@ -117,7 +118,7 @@ class MoveAttempts:
         """Its coins are in flight, and its transaction is named, so that no scanner takes it for a deposit."""
         now, network = self._parts.clock.now_ms(), self.network
         done = record.signed_as(Attempt(signed.raw, signed.txid, proved.fee, now))
-        place = ledger.wallet(network.id, self._parts.rules.storage_form(network.slug, record.source))
+        place = account_at(self._parts.rules, network, record.source)
         entry = ledger.move_signed(record.id, now, place, Amount(record.asset, record.units))
         self._store.commit([Save(done), Save(_ours(done, signed)), Post(entry), *rests_on])
         if record.over is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.ids import AssetId
 from chalicelib.domain.treasury.moves import LOANS, Move
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -14,6 +14,7 @@ from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unava
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.rivals import rival_bytes
+from chalicelib.usecases.wallets.booked import booked_at
 
 
 class MoveBytes:
@@ -76,7 +77,5 @@ class MoveBytes:
             fee = most
         raise Unavailable("fees rise faster than a transaction can be built")
 
-    def _booked(self, network: Network, move: Move, asset: str) -> int:
-        place = self._rules.storage_form(network.slug, move.source)
-        found = self._store.get(WalletBalance, network=network.id, address=place, asset=asset)
-        return 0 if found is None else found.units
+    def _booked(self, network: Network, move: Move, asset: AssetId) -> int:
+        return booked_at(self._store, self._rules, network, move.source, asset).units

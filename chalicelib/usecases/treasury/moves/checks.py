@@ -10,10 +10,10 @@ from chalicelib.domain.addresses.addresses import RetiredWallet, Role, Wallet, W
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.deposits.sums import MATTERS, NEAR
-from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import MOST_SUM
 from chalicelib.domain.treasury.moves import LOANS, Move, MoveKind
 from chalicelib.domain.withdrawals.withdrawals import NonceUse
+from chalicelib.usecases.base.address_forms import form_or_none
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import PaymentsStopped, closed_to
 from chalicelib.usecases.base.open_work import pages_of
@@ -23,6 +23,7 @@ from chalicelib.usecases.ports.changes import Still
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.wallets.booked import booked_at
 
 log = logging.getLogger(__name__)
 
@@ -96,15 +97,14 @@ class MoveChecks:
         """
         if move.amount < MATTERS:
             return True
-        address = self._form(network, move.recipient) or ""
-        there = self._store.get(WalletBalance, network=network.id, address=address, asset=move.asset)
-        units = move.amount + (0 if there is None else there.units + there.pending)
+        there = booked_at(self._store, self._rules, network, move.recipient, move.asset)
+        units = move.amount + there.units + there.pending
         if units < NEAR:
             return True
         works = [work for page in pages_of(self._store, "move", network.id) for work in page]
         moves: list[Move | None] = self._store.get_many([(Move, {"network": network.id, "id": work.id}) for work in works])
         coming = [m for m in moves if m is not None and m.state in ("built", "signed") and m.id != move.id]
-        same = [m for m in coming if m.asset == move.asset and self._form(network, m.recipient) == address]
+        same = [m for m in coming if m.asset == move.asset and self._form(network, m.recipient) == there.address]
         return units + sum(m.amount for m in same) <= MOST_SUM
 
     def demand(self, network: Network, move: Move, does: Explained) -> list[Still]:
@@ -194,7 +194,7 @@ class MoveChecks:
         return most
 
     def _form(self, network: Network, address: str | None) -> str | None:
-        return None if address is None else self._rules.storage_form(network.slug, address)
+        return form_or_none(self._rules, network, address)
 
 
 def _differing(facts: Mapping[str, tuple[object, object]]) -> list[str]:

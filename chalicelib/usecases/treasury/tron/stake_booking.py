@@ -17,6 +17,7 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.treasury.stakes import Stake, stake_work, staked_work
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
@@ -98,7 +99,7 @@ class StakeBooking:
         amount = stake.amount if stake.status == "confirmed" else 0
         if stake.mined is None or not (amount or stake.fee):
             return None
-        address = self._rules.storage_form(self._network.slug, stake.wallet)
+        address = form_of(self._rules, self._network, stake.wallet)
         return ledger.staked(
             stake.mined, stake.round, self._clock.now_ms(), self._network.realm, stake.network, address,
             Amount(stake.asset, amount), Amount(stake.asset, stake.fee),

@@ -19,7 +19,6 @@ from chalicelib.domain.catalogue.coin_settings import limit_units
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.errors import BusinessRule, InsufficientBalance
 from chalicelib.domain.ids import TenantId, new_id
-from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.treasury.stakes import Resource, Stake, stake_command, stake_work
 from chalicelib.domain.versions import next_version
@@ -37,6 +36,7 @@ from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Verdicts
 from chalicelib.usecases.treasury.tron.stake_booking import StakeBooking
+from chalicelib.usecases.wallets.booked import booked_at
 
 OPEN_AT_ONCE = 100
 _PAGE = 1000
@@ -130,9 +130,7 @@ class Staking:
                 return found
 
     def _held(self, network: Network, coin: Coin, wallet: Wallet) -> int:
-        place = self._rules.storage_form(network.slug, wallet.address)
-        found = self._store.get(WalletBalance, network=network.id, address=place, asset=coin.asset)
-        return 0 if found is None else found.units
+        return booked_at(self._store, self._rules, network, wallet.address, coin.asset).units
 
     def _ordered(self, network: Network) -> int:
         """Units in orders that the ledger does not show yet."""
