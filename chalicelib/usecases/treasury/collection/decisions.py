@@ -7,13 +7,14 @@ from typing import Literal
 
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, network_parts
-from chalicelib.domain.treasury.collections import Collecting, Collection, collection_work, ended, went_on
+from chalicelib.domain.treasury.collections import Collection, collection_work, ended, went_on
 from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.treasury.collection.open_here import open_at
 
 Action = Literal["approve", "reject", "retry"]
 
@@ -42,8 +43,8 @@ class CollectDecisions:
                 return self._go_on(before, replace(noted, approved=before.amount), ("waits_for_approval",), now)
             _check(before, ("waits_for_approval", "parked"), action)
             after = ended(noted, "rejected", now)
-            address = self._rules.storage_form(network_parts(before.network)[1], before.address)
-            record = self._store.get(Collecting, network=before.network, address=address) or Collecting(before.network, address)
+            network = self._store.catalogue(realm).networks[network_parts(before.network)[1]]
+            record = open_at(self._store, self._rules, network, before.address)
             works = [] if before.state == "parked" else [Close(collection_work(before))]
             self._store.commit([Save(after), Save(record.past(before.id)), *works])
             return after

@@ -29,6 +29,7 @@ from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.treasury.collection.fees import MoveFees
+from chalicelib.usecases.treasury.collection.open_here import open_at
 from chalicelib.usecases.treasury.moves.planning import dropped
 from chalicelib.usecases.wallets.sweep_candidates import place_id
 
@@ -51,8 +52,7 @@ class CollectionRecords:
 
     def open_here(self, collection: Collection) -> Collecting:
         """The open collections of its address. Raises Unavailable."""
-        place = self._rules.storage_form(self._network.slug, collection.address)
-        return self._store.get(Collecting, network=self._network.id, address=place) or Collecting(self._network.id, place)
+        return open_at(self._store, self._rules, self._network, collection.address)
 
     def ask(self, before: Collection) -> bool:
         """It needs an operator's word. Looked at now and then: the threshold may have changed."""

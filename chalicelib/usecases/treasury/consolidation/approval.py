@@ -18,6 +18,7 @@ from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.treasury.collection.open_here import open_at
 from chalicelib.usecases.treasury.consolidation.parts import freed
 
 
@@ -122,8 +123,7 @@ class Consolidations:
         return [Save(after), Save(self._collecting(after.address).past(after.id)), Close(collection_work(before))]
 
     def _collecting(self, address: str) -> Collecting:
-        place = self._rules.storage_form(self._network.slug, address)
-        return self._store.get(Collecting, network=self._network.id, address=place) or Collecting(self._network.id, place)
+        return open_at(self._store, self._rules, self._network, address)
 
 
 def sent(collection: Collection, move: CoinMove, now: int) -> Save:
