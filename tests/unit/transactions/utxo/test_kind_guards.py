@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.addresses.addresses import Address, RetiredWallet, Wallet
-from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.deposits.deposits import BELOW_MINIMUM, Deposit
+from chalicelib.domain.deposits.deposits import HELD as HELD_BACK
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.kill_switch import PaymentSwitch
 from chalicelib.domain.transactions.replacements import RenewalRules
@@ -295,7 +296,8 @@ QUEUE = ConsolidationQueue(NETWORK.id, move="record")
     ("deposit", "place", "coin", "begun"),
     [
         ({"status": "pending"}, {}, {}, False),
-        ({"flags": ("held",)}, {}, {}, False),
+        ({"flags": (HELD_BACK,)}, {}, {}, False),
+        ({"flags": (BELOW_MINIMUM,)}, {}, {}, False),
         ({"txid": "b" * 64}, {}, {}, True),
         ({"amount": 49_999}, {}, {}, True),
         ({"address": "another"}, {}, {}, True),
@@ -305,7 +307,7 @@ QUEUE = ConsolidationQueue(NETWORK.id, move="record")
         ({}, {"id": "another"}, {}, True),
         ({}, {}, {"deposit": "another"}, True),
     ],
-    ids=["pending", "held", "outpoint", "amount", "address", "network", "asset", "path", "no owner", "no deposit"],
+    ids=["pending", "held", "small", "outpoint", "amount", "address", "network", "asset", "path", "no owner", "no deposit"],
 )
 def test_a_consolidation_spends_only_deposits_that_arrived(
     deposit: dict[str, Any], place: dict[str, Any], coin: dict[str, Any], begun: bool
@@ -337,6 +339,8 @@ def test_a_move_s_fee_is_bounded_by_its_share_whenever_it_is_signed() -> None:
         (replacing("move", 1_001), ["fee's share"]),
     ):
         assert move_grounds(record, HELD, COLD, percent=1).dear == dear
+    cheap_a_byte = replace(built("move"), newest=attempt(MOVE, "first", 1_001, vsize=25))
+    assert move_grounds(cheap_a_byte, HELD, COLD, percent=1).dear == ["fee's share"], "only a drain may cost more than its share"
     assert ReplacedMove(NETWORK, share(1)).affordable(in_flight("move"), 1_000)
     assert not ReplacedMove(NETWORK, share(1)).affordable(in_flight("move"), 1_001)
 

@@ -1,0 +1,316 @@
+"""Guards of the account engine that no nonce and no single kind gives: the second reader, an attempt that may not have expired, the
+fee of the first attempt, and the nonces that a stranger used. Each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
+from chalicelib.domain.chain import Cursor
+from chalicelib.domain.ids import AssetId
+from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.transactions.outgoing import Attempt, Outgoing
+from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter
+from chalicelib.usecases.ports.accounts import Explained, Opened
+from chalicelib.usecases.ports.changes import Change, Save
+from chalicelib.usecases.ports.second_reader import Built, Order
+from chalicelib.usecases.ports.signing import Signature, Signed
+from chalicelib.usecases.transactions.accounts.losing import Losing
+from chalicelib.usecases.transactions.accounts.signing import AccountSigning, Proved
+from chalicelib.usecases.transactions.errors import OrderMismatch, ReadersDiffer
+from chalicelib.usecases.transactions.finality import Scanned
+from chalicelib.usecases.transactions.replacement_bounds import affordable
+
+NETWORKS = {network.slug: network for network in default_networks("live")}
+ETHEREUM, TRON = NETWORKS["ethereum"], NETWORKS["tron"]
+ETH, AGREED = AssetId("live:ethereum:eth"), Built((b"bytes",), {"amount": 5})
+
+
+@dataclass(frozen=True)
+class Record(Outgoing):
+    id: str = "record"
+    asset: AssetId = ETH
+    amount: int = 5
+    unsigned: str | None = "bytes"
+    raw: str | None = None
+    txid: str | None = None
+    earlier: tuple[Attempt, ...] = ()
+
+    @property
+    def newest(self) -> Attempt | None:
+        return Attempt.stored(self.raw, self.txid, 2, 2)
+
+    def signed_as(self, attempt: Attempt) -> Record:
+        return replace(self, raw=attempt.raw, txid=attempt.txid, earlier=self.replaced)
+
+
+@dataclass
+class Kind:
+    """A kind, its payer, the store, the node and the second reader, all of which agree; a test has one of them disagree."""
+
+    network: Network = ETHEREUM
+    others: bool = True
+    name: str = "kind record"
+    library: Built = AGREED
+    reads: dict[str, object] = field(default_factory=lambda: {"amount": 5, "txid": "id"})
+    heard_by: list[bool] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+
+    @property
+    def payer(self) -> Kind:
+        return self
+
+    # As kind
+
+    def facts(self, record: Record) -> Order:
+        return Order("payment", "wallet", "recipient", None, record.amount, 7, 0, record.unsigned or "")
+
+    def proved(self, record: Record) -> Proved:
+        return Proved(3)
+
+    def altered(self, before: Record) -> list[str]:
+        return []
+
+    def renewed(self, before: Record) -> Record | None:
+        return before
+
+    def proved_again(self, before: Record, wanted: Record) -> Proved | None:
+        return self.proved(wanted)
+
+    def signature(self, record: Record, digest: bytes) -> Signature:
+        self.events.append("signed")
+        return Signature(1, 1, 0)
+
+    def store(self, record: Record, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Record:
+        self.events.append("stored")
+        return record.signed_as(Attempt(signed.raw, signed.txid, proved.fee, 3))
+
+    def store_again(self, before: Record, wanted: Record, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Record:
+        return self.store(wanted, signed, proved, rests_on)
+
+    # As payer
+
+    def digest(self, unsigned: str) -> bytes:
+        return unsigned.encode()
+
+    def assemble(self, unsigned: str, signature: Signature) -> Signed:
+        return Signed(f"signed {unsigned}", "id")
+
+    def opened(self, raw: str) -> Opened:
+        return Opened("bytes", "newest", "wallet")
+
+    def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
+        self.heard_by.append(every_node)
+        return True
+
+    def lifetime(self, raw: str, txid: str) -> None:
+        return None
+
+    # As store, address rules and node
+
+    def get(self, record: type, /, **key: str) -> Cursor | None:
+        return None
+
+    def get_many(self, wanted: Sequence[object]) -> list[None]:
+        return [None for _ in wanted]
+
+    def storage_form(self, slug: str, address: str) -> str:
+        return address
+
+    def receipt(self, txid: str) -> None:
+        return None
+
+    def tip(self) -> int:
+        return 100
+
+    def headers(self, low: int, high: int) -> list[object]:
+        return []
+
+    # As second reader
+
+    def built(self, order: Order) -> Built:
+        self.orders.append(order)
+        return self.library
+
+    def read(self, order: Order, raw: str) -> dict[str, object]:
+        return self.reads
+
+
+STUCK = Record(raw="signed bytes", txid="newest")
+STEPS: dict[str, Callable[[AccountSigning, Any], object]] = {
+    "first": lambda engine, kind: engine.first(kind, Record()),
+    "again": lambda engine, kind: engine.again(kind, STUCK),
+}
+
+
+def engine(kind: Kind, second: bool = True, every_node: bool = True) -> AccountSigning:
+    made: Any = kind
+    reader: Any = kind if second else None
+    return AccountSigning(made, made, lambda _: made, RenewalRules(), lambda *_: every_node, lambda _: reader)
+
+
+@pytest.mark.parametrize("step", list(STEPS))
+def test_both_readers_have_the_order_with_its_fee(step: str) -> None:
+    kind = Kind()
+    assert STEPS[step](engine(kind), kind) is not None
+    assert kind.events == ["signed", "stored"]
+    assert kind.orders == [Order("payment", "wallet", "recipient", None, 5, 7, 3, "bytes")]
+
+
+@pytest.mark.parametrize("step", list(STEPS))
+def test_what_the_second_reader_reads_otherwise_is_not_signed_or_not_stored(step: str) -> None:
+    kind = Kind(library=Built((b"other bytes",), {"amount": 5}))
+    with pytest.raises(ReadersDiffer, match="digests"):
+        STEPS[step](engine(kind), kind)
+    assert kind.events == []
+    kind = Kind(reads={"amount": 6, "txid": "id"})
+    with pytest.raises(ReadersDiffer, match="amount"):
+        STEPS[step](engine(kind), kind)
+    assert kind.events == ["signed"]
+    kind = Kind()
+    with pytest.raises(LookupError, match="no second reader"):
+        STEPS[step](engine(kind, second=False), kind)
+    assert kind.events == []
+
+
+def test_without_a_nonce_nothing_is_replaced_that_may_still_be_mined() -> None:
+    """On Tron two attempts of one order can both be mined: every one of them has to have expired by the blocks."""
+    kind = Kind(TRON)
+    assert engine(kind).again(kind, STUCK) is None
+    assert kind.events == [] and kind.heard_by == [True]
+
+
+@pytest.mark.parametrize("every_node", [True, False])
+def test_the_payer_hears_as_many_nodes_as_the_amount_needs(every_node: bool) -> None:
+    kind = Kind()
+    assert engine(kind, every_node=every_node).again(kind, STUCK) is not None
+    assert kind.heard_by == [every_node]
+
+
+# The fee of a replacement
+
+
+DOES = Explained(1, 7, "recipient", None, 5, fee=100)
+
+
+@dataclass
+class Signatures:
+    """A payer, by what signed bytes were made of and do."""
+
+    signer: str = "wallet"
+    txid: str = "first"
+    did: Explained = DOES
+    readable: bool = True
+
+    def opened(self, raw: str) -> Opened:
+        if not self.readable:
+            raise ValueError("no transaction")
+        return Opened("unsigned", self.txid if raw == "first bytes" else "newest", self.signer)
+
+    def explain(self, unsigned: str) -> Explained:
+        return self.did
+
+    def storage_form(self, slug: str, address: str) -> str:
+        return address
+
+
+REPLACED = Record(
+    raw="bytes", txid="newest", earlier=(Attempt("first bytes", "first", 9_999, 1), Attempt("second bytes", "2", 9_999, 2))
+)
+
+
+def costs(payer: Signatures, fee: int, record: Record = REPLACED) -> bool:
+    made: Any = payer
+    return affordable(made, made, ETHEREUM, RenewalRules(times=10), record, replace(DOES, fee=fee, gas=3), "wallet")
+
+
+def test_a_replacement_is_measured_by_what_was_signed_first_and_not_by_the_record() -> None:
+    assert costs(Signatures(), 1_000) and not costs(Signatures(), 1_001)
+    alone = replace(REPLACED, earlier=())
+    assert costs(Signatures(), 1_000, alone) and not costs(Signatures(), 1_001, alone)
+
+
+@pytest.mark.parametrize(
+    "payer",
+    [
+        Signatures(signer="thief"),
+        Signatures(txid="another"),
+        Signatures(readable=False),
+        *(
+            Signatures(did=replace(DOES, **other))
+            for other in ({"amount": 6}, {"recipient": "thief"}, {"contract": "c"}, {"nonce": 8}, {"chain_id": 2})
+        ),
+    ],
+    ids=["signer", "id", "no bytes", "amount", "recipient", "contract", "nonce", "chain"],
+)
+def test_a_first_attempt_that_is_not_ours_or_does_something_else_measures_nothing(
+    payer: Signatures, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(OrderMismatch, match="its first attempt"):
+        costs(payer, 100)
+    assert "ALARM live:ethereum: record differs from what was signed in its first attempt" in caplog.text
+
+
+# Nonces that a stranger used
+
+
+@dataclass
+class Chain:
+    """Store, node and blocks around a lost move."""
+
+    counter: NonceCounter | None
+    used_to: int | None
+    watched: GivenUp | None = None
+    commits: list[list[Change]] = field(default_factory=list)
+
+    def get(self, record: type, /, **key: str) -> object | None:
+        return {NonceCounter: self.counter, GivenUp: self.watched}.get(record)
+
+    def commit(self, changes: Sequence[Change]) -> None:
+        self.commits.append(list(changes))
+
+    def storage_form(self, slug: str, address: str) -> str:
+        return address.lower()
+
+    def used(self, sender: str, nonce: int, scanned: Scanned) -> int | None:
+        assert (sender, nonce) == ("wallet", 8)
+        return self.used_to
+
+
+WATCH = GivenUp("record", ETHEREUM.id, "move", "", "the service", "lost", 1, 100, ("newest",))
+COUNTER = NonceCounter(ETHEREUM.id, "Wallet", 8)
+
+
+def begun(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> bool:
+    made: Any = chain
+    record: Any = type("Lost", (), {"id": "record", "nonce": 7})()
+    monkeypatch.setattr("chalicelib.usecases.transactions.accounts.losing.by_whom", lambda *_: "a stranger")
+    return Losing(ETHEREUM, made, made, made, made).begin(record, "Wallet", WATCH, Scanned(100, 100, {}))
+
+
+def test_a_loss_waits_for_nonces_that_may_come_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    chain = Chain(COUNTER, None)
+    assert not begun(chain, monkeypatch)
+    assert chain.commits == [] and "ALARM" not in caplog.text
+
+
+@pytest.mark.parametrize(("used", "passed"), [(8, False), (10, True)])
+def test_a_loss_is_an_alarm_passes_over_used_nonces_and_is_watched_on(
+    used: int, passed: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    chain = Chain(COUNTER, used)
+    assert begun(chain, monkeypatch)
+    saved = [change.record for changes in chain.commits for change in changes if isinstance(change, Save)]
+    assert saved == [*([COUNTER.caught_up(10)] if passed else []), WATCH]
+    assert "record can never be mined, its nonce 7 was used by a stranger" in caplog.text
+
+
+def test_a_loss_that_is_watched_is_not_watched_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = Chain(None, None, watched=WATCH)
+    assert begun(chain, monkeypatch) and chain.commits == []
