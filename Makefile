@@ -39,7 +39,8 @@ sweep: $(STAMP)
 	SWEEP=full $(PYTEST) tests/faults tests/unit tests/nodes/test_treasury.py tests/nodes/test_hostile_load.py \
 		tests/contract/api/test_schemathesis.py tests/contract/api/test_hostile_input.py \
 		tests/contract/payouts/test_renewed_payouts.py tests/contract/payouts/test_bundles.py \
-		tests/contract/treasury/test_utxo_cuts.py tests/contract/transactions/test_altered_records.py \
+		tests/contract/treasury/test_utxo_cuts.py tests/contract/treasury/test_altered_utxo_records.py \
+		tests/contract/transactions/test_altered_records.py \
 		tests/contract/withdrawals/test_withdrawal_batches.py tests/contract/sandbox/test_sandbox_properties.py
 
 # Without the contract tests: thousands of them ask the whole service, which takes minutes.

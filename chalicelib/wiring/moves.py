@@ -45,14 +45,20 @@ class MoveWiring:
 
     def moves(self, network: Network) -> MoveFollowing:
         """For account networks."""
+        from chalicelib.domain.treasury.moves import LOANS
         from chalicelib.usecases.treasury.moves.booking import MoveBooking
         from chalicelib.usecases.treasury.moves.following import MoveFollowing
         from chalicelib.usecases.treasury.moves.replacement_room import ReplacementRoom
         from chalicelib.usecases.treasury.topups import TopUps
 
-        context, payer, outgoing = self._chains.context(network), self._chains.payer(network), self._transactions
+        chains, outgoing = self._chains, self._transactions
+        context, payer = chains.context(network), chains.payer(network)
+
+        def payer_of(kind: MoveKind) -> ChainPayer:
+            return chains.loan_payer(network, kind) if kind in LOANS else payer
+
         verdicts, stuck = outgoing.verdicts(network), outgoing.stuck(network)
-        booking = MoveBooking(network, context.reader, context.store, context.rules, context.clock, verdicts)
+        booking = MoveBooking(network, context.reader, context.store, context.rules, context.clock, verdicts, payer_of)
         room = ReplacementRoom(context, payer, stuck, TopUps(self.move_fees(network)))
         return MoveFollowing(context, payer, verdicts, stuck, booking, room, self._stakes.stuck_loans(network))
 

@@ -83,7 +83,7 @@ class PayoutWiring:
         if pays_from_coins(network):
             from chalicelib.usecases.payouts.bundle_sent import SentTogether
 
-            return SentTogether(self._parts.store, self._chains.coin_payer(network))
+            return SentTogether(network, self._parts.store, self._chains.coin_payer(network), self._parts.rules)
         return SentAlone(network, self._chains.payer(network), self._transactions.stuck(network), self._parts.rules)
 
     def settlement(self, network: Network, answers: Answers | None = None) -> Settlement:
@@ -99,7 +99,8 @@ class PayoutWiring:
 
         parts, context, payer = self._parts, self._chains.context(network), self._chains.coin_payer(network)
         renewals, verdicts = self._transactions.renewals, self._transactions.verdicts(network)
-        return BundleSettlement(context, payer, SentTogether(parts.store, payer), renewals, verdicts, parts.rates, answers)
+        sent = SentTogether(network, parts.store, payer, parts.rules)
+        return BundleSettlement(context, payer, sent, renewals, verdicts, parts.rates, answers)
 
     def bundle_apart(self, network: Network) -> BundleApart:
         """For an operator's decision about a bundle that was never signed."""

@@ -24,6 +24,11 @@ class Made(Protocol):
     @property
     def vsize(self) -> int: ...
 
+    @property
+    def positions(self) -> tuple[str, ...]:
+        """Those of its outputs that are ours."""
+        ...
+
 
 class SpentCoin(NamedTuple):
     """A UTXO of ours that an attempt spends. `outpoint` is "<txid>:<n>", `amount` in units, `height` its block's number, `address`

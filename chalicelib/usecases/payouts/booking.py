@@ -101,17 +101,17 @@ class PayoutBooking:
 
     def lose(self, withdrawal: Withdrawal, order: PaymentOrder, scanned: Scanned) -> None:
         """Its nonce is used for good by a transaction that is not ours: its money is given back. Raises Conflict, Unavailable."""
-        if any(self._altered(order, attempt) for attempt in self._sent.transactions(order)):
+        if self._altered(order, *self._sent.transactions(order)):
             return
         now, txids = self._clock.now_ms(), self._sent.ours(order).txids
         watch = GivenUp(withdrawal.id, self._network.id, "payout", withdrawal.tenant, LOST, NONCE_USED, now, scanned.height, txids)
         if self._losing.begin(order, order.wallet, watch, scanned):
             self._bounce(withdrawal, order, NONCE_USED, now)
 
-    def _altered(self, order: PaymentOrder, attempt: Attempt) -> bool:
+    def _altered(self, order: PaymentOrder, *attempts: Attempt) -> bool:
         """Whether the record is not what was signed, with an alarm. By such a one nothing is booked: the chain may have paid it,
         and say of what the record names that it failed."""
-        wrong = self._sent.altered(order, attempt)
+        wrong = dict.fromkeys(name for attempt in attempts for name in self._sent.altered(order, attempt))
         if wrong:
             named = ", ".join(wrong)
             log.error("ALARM %s: order %s differs from what was signed in %s", self._network.id, order.id, named)
@@ -119,6 +119,8 @@ class PayoutBooking:
 
     def give_up(self, withdrawal: Withdrawal, order: PaymentOrder) -> None:
         """Its money is given back by an operator's decision. It is watched on (`given_up_watching`). Raises as `lose`."""
+        if self._altered(order, *self._sent.transactions(order)):
+            return
         self._bounce(withdrawal, order, WHY, self._clock.now_ms())
 
     def _bounce(self, withdrawal: Withdrawal, order: PaymentOrder, why: str, now: int) -> None:

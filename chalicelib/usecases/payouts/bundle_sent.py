@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from chalicelib.domain.catalogue.catalogue import Coin
+from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.sightings import Ours, by_inputs
-from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.bundles import Bundle, BundledPayout
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.base.address_forms import same_place
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import FeeEstimate
+from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned
+from chalicelib.usecases.transactions.utxo.proofs import unproved
 
 PLAIN_VSIZE = 141
 """Virtual bytes of a payment with one input, one recipient and change, all P2WPKH (BIP-141)."""
@@ -26,9 +29,10 @@ class SentTogether:
     """`usecases.payouts.sent.Sent` for networks of coins. Made anew for every poll: it reads each bundle, and sends its bytes,
     once."""
 
-    def __init__(self, store: Store, payer: CoinPayer) -> None:
-        self._store, self._payer = store, payer
+    def __init__(self, network: Network, store: Store, payer: CoinPayer, rules: AddressRules) -> None:
+        self._network, self._store, self._payer, self._rules = network, store, payer, rules
         self._bundles: dict[str, Bundle] = {}
+        self._unproved: dict[str, list[str]] = {}
         self._answers: dict[str, Refused | None] = {}
 
     def transactions(self, order: PaymentOrder) -> tuple[Attempt, ...]:
@@ -50,8 +54,19 @@ class SentTogether:
         return attempt.fee
 
     def altered(self, order: PaymentOrder, attempt: Attempt) -> list[str]:
-        """Nothing: the bytes are their bundle's."""
-        return []
+        """The bytes are their bundle's: it has to be what was signed, and the order one of its payments."""
+        bundle = self._bundles[order.bundle or ""]
+        if attempt.txid not in self._unproved:
+            made = bundle.attempt(attempt.txid)
+            self._unproved[attempt.txid] = unproved(self._payer, self._rules, self._network, bundle, made)
+        recipient = self._rules.normalize(self._network.id, order.recipient)
+        paid = BundledPayout(order.withdrawal_id, order.tenant, recipient, order.amount)
+        facts = {
+            "payment": paid in bundle.payouts,
+            "contract": order.contract is None,
+            "wallet": same_place(self._rules, self._network, order.wallet, bundle.wallet),
+        }
+        return [*self._unproved[attempt.txid], *(name for name, same in facts.items() if not same)]
 
     def broadcast(self, raw: str) -> None:
         """Raises Refused, Unavailable. Many payments have the same bytes: they are sent once, and all get that answer."""

@@ -142,6 +142,9 @@ class BundleSettlement:
         self._store.commit([Save(dead), Save(held.released(bundle.id).next())])
         self._give_back(dead)
 
+    def owes(self, bundle: Bundle) -> bool:
+        return any(order.state == "signed" for _, order in members(self._store, bundle))
+
     def bury(self, bundle: Bundle) -> bool:
         if bundle.signed:
             self._give_back(bundle)

@@ -19,6 +19,7 @@ from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.replacements import Stuck, Waiting
+from chalicelib.usecases.transactions.signed_bytes import unlike_ordered
 from chalicelib.usecases.withdrawals.steps import payout_command
 
 
@@ -32,8 +33,7 @@ class Sent(Protocol):
         ...
 
     def altered(self, order: PaymentOrder, attempt: Attempt) -> list[str]:
-        """In what the record `order` is not what the signed bytes of `attempt` do. Whether they paid, the record alone can not
-        tell: of what it was altered to name, the receipt is another's."""
+        """As `signed_bytes.unlike_ordered`. Raises Unavailable."""
         ...
 
     def broadcast(self, raw: str) -> None:
@@ -79,22 +79,7 @@ class SentAlone:
         return attempt.fee if receipt.fee is None else receipt.fee
 
     def altered(self, order: PaymentOrder, attempt: Attempt) -> list[str]:
-        if attempt.forgotten:
-            return []  # their id is all that is known of them
-        try:
-            found = self._payer.opened(attempt.raw)
-            does = self._payer.explain(found.unsigned)
-        except ValueError:
-            return ["signed bytes"]
-        facts: dict[str, tuple[object, object]] = {
-            "id": (found.txid, attempt.txid),
-            "wallet": (self._form(found.signer), self._form(order.wallet)),
-            "nonce": (order.nonce if does.nonce is None else does.nonce, order.nonce),
-            "recipient": (self._form(does.recipient), self._form(order.recipient)),
-            "contract": (self._form(does.contract), self._form(order.contract)),
-            "amount": (does.amount, order.amount),
-        }
-        return [name for name, (signed, recorded) in facts.items() if signed != recorded]
+        return unlike_ordered(self._payer, self._rules, self._network, order, order.wallet, attempt)
 
     def broadcast(self, raw: str) -> None:
         self._payer.broadcast(raw)
@@ -122,6 +107,3 @@ class SentAlone:
 
     def quote(self, sender: str, coin: Coin) -> FeeEstimate:
         return self._payer.estimate(Payment(sender, sender, coin.contract, 1, 0))
-
-    def _form(self, address: str | None) -> str | None:
-        return None if address is None else self._rules.storage_form(self._network.slug, address)

@@ -21,6 +21,52 @@ class Opens(Protocol):
     def opened(self, raw: str) -> Opened: ...
 
 
+class Ordered(Protocol):
+    """A payment or a move, as its record says."""
+
+    @property
+    def contract(self) -> str | None: ...
+
+    @property
+    def recipient(self) -> str: ...
+
+    @property
+    def amount(self) -> int: ...
+
+    @property
+    def nonce(self) -> int | None: ...
+
+
+def unlike_ordered(
+    payer: ChainPayer, rules: AddressRules, network: Network, record: Ordered, sender: str, attempt: Attempt
+) -> list[str]:
+    """In what `record`, which `sender` pays, is not what the signed bytes of its `attempt` do. Whether they paid, the record alone
+    can not tell: of what it was altered to name, the receipt is another's.
+
+    Nothing where a restore has forgotten the bytes: their id is all that is known of them.
+    """
+
+    def form(address: str | None) -> str | None:
+        return None if address is None else rules.storage_form(network.slug, address)
+
+    if attempt.forgotten:
+        return []
+    try:
+        found = payer.opened(attempt.raw)
+        does = payer.explain(found.unsigned)
+    except ValueError:
+        return ["signed bytes"]
+    facts: dict[str, tuple[object, object]] = {
+        "id": (found.txid, attempt.txid),
+        "wallet": (form(found.signer), form(sender)),
+        "nonce": (record.nonce if does.nonce is None else does.nonce, record.nonce),
+        "recipient": (form(does.recipient), form(record.recipient)),
+        "contract": (form(does.contract), form(record.contract)),
+        "amount": (does.amount, record.amount),
+    }
+    return [name for name, (signed, recorded) in facts.items() if signed != recorded]
+
+
 def unlike_signed(
     payer: Opens, rules: AddressRules, network: Network, raw: str, txid: str, unsigned: str, signer: str
 ) -> list[str]:

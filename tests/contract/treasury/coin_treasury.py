@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from chalicelib.domain.addresses.addresses import Wallet, Watched
 from chalicelib.domain.ids import NetworkId, asset_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.consolidations import CoinMove
@@ -20,6 +21,7 @@ from chalicelib.wiring import services
 from tests.support.bundles import COIN, NETWORK, REORG, Shop
 
 LTC = asset_id(NETWORK, "ltc")
+COLD = "ltc1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qmu8tk5"
 
 
 class Treasury(Shop):
@@ -101,6 +103,27 @@ class Treasury(Shop):
         self.run()
         return self.moves()[-1]
 
+
+def bundled(treasury: Treasury) -> None:
+    """Two withdrawals that one transaction pays."""
+    treasury.settle_for(collectThreshold="0")
+    treasury.withdraw("1", 0)
+    treasury.withdraw("2", 1)
+
+
+def consolidated(treasury: Treasury) -> None:
+    """Nine deposits, which a poll plans to bring to the hot wallet once fees are looked at again."""
+    treasury.later(6)
+
+
+def cooled(treasury: Treasury) -> None:
+    """What the hot wallet has above its ceiling goes to the cold wallet."""
+    cold = Wallet(NETWORK, "cold", COLD, "none", "", "", 1)
+    services().store.commit([Save(cold), Save(Watched("live", "litecoin", COLD, "cold", ("litecoin",)))])
+    treasury.settle_for(collectThreshold="100", hotCeiling="6", collectServiceToColdThreshold="1")
+
+
+KINDS = {each.__name__: each for each in (bundled, consolidated, cooled)}
 
 TOTAL = sum(COIN // 2 + n for n in range(9))
 

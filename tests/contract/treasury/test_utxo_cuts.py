@@ -16,13 +16,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError
 
-from chalicelib.domain.addresses.addresses import Wallet, Watched
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.wiring import services
-from tests.contract.treasury.coin_treasury import Treasury
-from tests.support.bundles import NETWORK, OUT
+from tests.contract.treasury.coin_treasury import COLD, KINDS, Treasury
+from tests.support.bundles import OUT
 from tests.support.cuts import WAYS, Cutter, Died, How, When, install
 from tests.support.fake_coins import FakeCoins
 
@@ -30,7 +28,6 @@ pytestmark = pytest.mark.slow
 
 FULL = os.environ.get("SWEEP") == "full"
 READS = ("Get", "Query", "BatchGet", "TransactGet")
-COLD = "ltc1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qmu8tk5"
 RETRIES = 2
 
 Cut = tuple[int, How, When]
@@ -41,28 +38,6 @@ class CoinCutter(Cutter):
 
     def around(self, name: str, call: Callable[[], Any], error: Exception) -> Any:
         return call() if name.startswith("node get") else super().around(name, call, error)
-
-
-def bundled(treasury: Treasury) -> None:
-    """Two withdrawals that one transaction pays."""
-    treasury.settle_for(collectThreshold="0")
-    treasury.withdraw("1", 0)
-    treasury.withdraw("2", 1)
-
-
-def consolidated(treasury: Treasury) -> None:
-    """Nine deposits, which a poll plans to bring to the hot wallet once fees are looked at again."""
-    treasury.later(6)
-
-
-def cooled(treasury: Treasury) -> None:
-    """What the hot wallet has above its ceiling goes to the cold wallet."""
-    cold = Wallet(NETWORK, "cold", COLD, "none", "", "", 1)
-    services().store.commit([Save(cold), Save(Watched("live", "litecoin", COLD, "cold", ("litecoin",)))])
-    treasury.settle_for(collectThreshold="100", hotCeiling="6", collectServiceToColdThreshold="1")
-
-
-KINDS = {each.__name__: each for each in (bundled, consolidated, cooled)}
 
 
 class Run:

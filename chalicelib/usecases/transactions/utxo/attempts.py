@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from chalicelib.domain.chain import Receipt
+from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.transactions.sightings import by_inputs
 from chalicelib.domain.transactions.utxo_attempts import Attempts, M, Made
 from chalicelib.domain.treasury.consolidations import CoinMove
@@ -115,6 +116,12 @@ class CoinAttempts:
         if scanned.height - record.doubtful_since >= self._network.reorg_depth:
             self._gaps.close_since(record.created_at, scanned, self._clock.now_ms())
         return "doubtful", record
+
+    def proved_dead(self, record: Bundle | CoinMove, needed: Sequence[str], scanned: Scanned) -> bool:
+        """Whether others have a coin that all attempts spend, by the blocks, or somebody decided to give it up."""
+        if self._store.get(GivenUp, id=record.id) is not None:
+            return True
+        return self._losses.lost(by_inputs(record.txids, needed), scanned)
 
     def watched_enough(self, record: Bundle | CoinMove, scanned: Scanned) -> bool:
         """Whether a dead record needs no more looks: as many blocks again as a reorganisation is followed have passed. One that the

@@ -11,6 +11,9 @@ chain alone ends a record (money rules 8 and 13):
   denies them (`CoinAttempts.fate`); or an operator gave it up. The kind gives back what it had. It is watched for as many blocks
   again: if the chain has it after all, an operator is told.
 
+A record is settled or dead only where it is what was signed, and dead only where that is proved: any of its fields may have been
+altered, and what was given back for a transaction that is mined would be paid twice.
+
 Each of these commits by itself, on the version of the record that was read. A crash leaves the record as it was, or as it is to be;
 its open work stays until the last step, and the next poll goes on. Polls that run at once conflict, and one commits.
 """
@@ -39,6 +42,7 @@ from chalicelib.usecases.transactions.round_robin import Asking
 from chalicelib.usecases.transactions.sorting import Out, Sorted
 from chalicelib.usecases.transactions.utxo.attempts import CoinAttempts
 from chalicelib.usecases.transactions.utxo.kinds import R
+from chalicelib.usecases.transactions.utxo.proofs import unproved
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +88,10 @@ class FollowedKind(Protocol[R]):
 
     def die(self, record: R) -> None: ...
 
+    def owes(self, record: R) -> bool:
+        """Whether a dead one still has something to give back."""
+        ...
+
     def bury(self, record: R) -> bool:
         """Give back what a dead one still has; whether that was all done before."""
         ...
@@ -109,6 +117,7 @@ class UtxoFollowing(Generic[R]):
         """`broadcast` as in `CoinAttempts`."""
         self._network, self._store, self._clock = context.network, context.store, context.clock
         self._renewals, self._verdicts, self._answers = renewals, verdicts, answers
+        self._payer, self._rules = payer, context.rules
         self._attempts = CoinAttempts(context, payer, verdicts, broadcast, answers)
         self._kind: FollowedKind[R] = kind
         self.waits_for_scan = False
@@ -161,7 +170,7 @@ class UtxoFollowing(Generic[R]):
             self._await(record, scanned)
         elif record.state == "settled":
             self._watch(record, scanned)
-        elif self._kind.bury(record) and self._attempts.watched_enough(record, scanned):
+        elif self._died(record, scanned) and self._kind.bury(record) and self._attempts.watched_enough(record, scanned):
             self._kind.forget(record)
 
     def _needed(self, record: R) -> list[str]:
@@ -181,15 +190,35 @@ class UtxoFollowing(Generic[R]):
         fate, record = self._attempts.fate(record, self._needed(record), scanned)
         if fate == "possible":
             self._ask_to_replace(record)
-        elif fate == "dead":
+        elif fate == "dead" and not self._altered(record, record.txids):
             self._kind.die(record)
+
+    def _died(self, record: R, scanned: Scanned) -> bool:
+        """Whether a record that says that it is dead is, while it has something to give back: it may have been altered."""
+        if not self._kind.owes(record):
+            return True
+        if scanned.unsure or self._altered(record, record.txids):
+            return False
+        if self._attempts.proved_dead(record, self._needed(record), scanned):
+            return True
+        log.error("ALARM %s: %s differs from what was signed in its state: it can be mined", self._network.id, record.id)
+        return False
+
+    def _altered(self, record: R, txids: Sequence[str]) -> bool:
+        """Whether one of these attempts is not what was signed, with an alarm."""
+        each = (unproved(self._payer, self._rules, self._network, record, record.attempt(txid)) for txid in txids)
+        wrong = dict.fromkeys(name for names in each for name in names)
+        if wrong:
+            named = ", ".join(wrong)
+            log.error("ALARM %s: %s differs from what was signed in %s", self._network.id, record.id, named)
+        return bool(wrong)
 
     def _count(self, record: R, txid: str, receipt: Receipt, scanned: Scanned) -> None:
         if scanned.depth(receipt.block_number) < self._network.confirmations:
             self.waits_for_scan |= scanned.tip - receipt.block_number + 1 >= self._network.confirmations
             self._attempts.doubted(record, None)
             return
-        if not self._kind.in_flight(record):
+        if not self._kind.in_flight(record) or self._altered(record, [txid]):
             return
         believed = self._verdicts.believed(receipt, scanned, record.asset, record.total)
         if believed is not None:

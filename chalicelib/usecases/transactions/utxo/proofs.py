@@ -32,7 +32,9 @@ def unproved(payer: CoinPayer, rules: AddressRules, network: Network, record: At
     spent = tuple(HeldCoin(coin.outpoint, coin.amount, coin.height) for coin in coins)
     fee = sum(coin.amount for coin in coins) - sum(amount for _, amount in paid)
     try:
-        record.attempt_of(Contents("", spent, paid, fee, attempt.vsize))
+        made = record.attempt_of(Contents("", spent, paid, fee, attempt.vsize))
     except ValueError:
         return ["whom the signed bytes pay"]
+    if (made.positions, record.pays(made)) != (attempt.positions, record.pays(attempt)):
+        return ["what the signed bytes pay"]
     return [] if fee == attempt.fee else ["the fee of what was signed"]

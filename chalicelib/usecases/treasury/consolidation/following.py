@@ -245,6 +245,9 @@ class CoinMoveFollowing:
         self._store.commit([Save(dead), *freed(self._store, self._network, move), *over])
         self.bury(dead)
 
+    def owes(self, move: CoinMove) -> bool:
+        return move.booked > 0
+
     def bury(self, move: CoinMove) -> bool:
         """Place by place what is in flight is where it was: at most a few addresses per transaction."""
         if not move.booked:

@@ -18,11 +18,12 @@ from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.transactions.outgoing import Attempt
-from chalicelib.domain.treasury.moves import Move, move_work, moved_work
+from chalicelib.domain.treasury.moves import Move, MoveKind, move_work, moved_work
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Usurped
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.clock import Clock
@@ -33,6 +34,7 @@ from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import LOST, WHY
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.marks import traces_of
+from chalicelib.usecases.transactions.signed_bytes import unlike_ordered
 from chalicelib.usecases.transactions.watching import Watch, demand_over
 from chalicelib.usecases.wallets.sweep_candidates import place_id
 
@@ -43,17 +45,28 @@ class MoveBooking:
     """Books and unbooks the moves of one network. Needs no key."""
 
     def __init__(
-        self, network: Network, reader: ChainReader, store: Store, rules: AddressRules, clock: Clock, verdicts: Verdicts
+        self,
+        network: Network,
+        reader: ChainReader,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        verdicts: Verdicts,
+        payer_of: Callable[[MoveKind], ChainPayer],
     ) -> None:
-        self._network, self._reader, self._verdicts = network, reader, verdicts
+        """`payer_of` explains the bytes of a kind."""
+        self._network, self._reader, self._verdicts, self._payer_of = network, reader, verdicts, payer_of
         self._store, self._rules, self._clock = store, rules, clock
         self._losing = Losing(network, reader, store, rules, Losses(network, reader, store))
 
     def ripen(self, before: Move, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> bool:
         """Book a move that a node has in its chain, once that is deep enough and believed; whether it is deep enough by the node's
-        height and not by what was scanned yet. Raises Conflict, Unavailable."""
+        height and not by what was scanned yet. Nothing is booked by a record that is not what was signed. Raises Conflict,
+        Unavailable."""
         if scanned.depth(receipt.block_number) < self._network.confirmations:
             return scanned.tip - receipt.block_number + 1 >= self._network.confirmations
+        if self._altered(before, attempt):
+            return False
         believed = self._verdicts.believed(
             receipt, scanned, before.asset, before.amount, lambda told: self._arrived(before, told) > 0,
             traces_of(self._network, self._rules, before),
@@ -100,6 +113,8 @@ class MoveBooking:
 
     def lose(self, before: Move, scanned: Scanned) -> None:
         """Another transaction used its nonce for good: its coins are where they were. Raises Conflict, Unavailable."""
+        if self._altered(before, *before.attempts):
+            return
         source, now = self._rules.normalize(self._network.slug, before.source), self._clock.now_ms()
         watch = GivenUp(before.id, self._network.id, "move", "", LOST, NONCE_USED, now, scanned.height, before.txids)
         if self._losing.begin(before, source, watch, scanned):
@@ -108,7 +123,18 @@ class MoveBooking:
 
     def give_up(self, before: Move) -> None:
         """Its coins are where they were by an operator's decision. It is watched on: see `given_up_watching`."""
-        self._fail(before, WHY)
+        if not self._altered(before, *before.attempts):
+            self._fail(before, WHY)
+
+    def _altered(self, move: Move, *attempts: Attempt) -> bool:
+        """Whether the record is not what was signed, with an alarm."""
+        payer = self._payer_of(move.kind)
+        each = (unlike_ordered(payer, self._rules, self._network, move, move.source, attempt) for attempt in attempts)
+        wrong = dict.fromkeys(name for names in each for name in names)
+        if wrong:
+            named = ", ".join(wrong)
+            log.error("ALARM %s: move %s differs from what was signed in %s", self._network.id, move.id, named)
+        return bool(wrong)
 
     def _fail(self, before: Move, reason: str) -> None:
         after = replace(

@@ -10,7 +10,7 @@ from chalicelib.domain.treasury.moves import Move, MoveKind, move_command
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.network_context import NetworkContext
-from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.open_work import is_open, pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer
@@ -103,8 +103,12 @@ class MoveFollowing:
     def _look(self, work: Work, scanned: Scanned) -> None:
         move = self._store.get(Move, network=self._network.id, id=work.id)
         if move is None or move.at_rest:
+            if is_open(self._store, work):  # else another poll has ended it between two reads
+                raise LookupError(f"{work.id} is open, and its record is {'gone' if move is None else move.state}")
             return
         if not move.attempts:
+            if move.state == "signed":
+                raise LookupError(f"{move.id} is signed without signed bytes")
             self._ask(move)
             return
         it = MoveInFlight(self._context, self._payer, self._stuck_of(move), self._booking, self._room, move)

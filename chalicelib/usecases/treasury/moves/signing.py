@@ -32,6 +32,7 @@ from chalicelib.usecases.ports.changes import Close, Save
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.transactions.accounts.signing import AccountSigning
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.first_nonce import NonceUnsure, counter_of
 from chalicelib.usecases.transactions.nonces import allotted
 from chalicelib.usecases.transactions.rivals import settled
@@ -89,6 +90,7 @@ class MoveSigning:
     def _ready(self, attempts: MoveAttempts, move: Move) -> Move | None:
         """With signed bytes that can be sent; None where there are none to send now."""
         network, payer = attempts.network, attempts.payer
+        self._demand_planned(move)
         if move.state == "planned":
             built = self._built(network, move)
             return None if built is None else self._signing.first(attempts, built)
@@ -99,6 +101,13 @@ class MoveSigning:
             whole = move if move.unsigned else self._rebuilt(network, move)
             return None if whole is None else self._signing.first(attempts, whole)
         return self._signing.again(attempts, move) if move.renew else move
+
+    def _demand_planned(self, move: Move) -> None:
+        """The state is but a field of the record, which may have been altered. Raises OrderMismatch where a nonce was allotted to a
+        planned move; that nothing signed is signed again, `AccountSigning.first` sees to."""
+        if move.state == "planned" and move.nonce is not None:
+            log.error("ALARM %s: move %s is none that may be signed, by its %s", move.network, move.id, "state")
+            raise OrderMismatch(f"move {move.id} is planned, and has the nonce {move.nonce}")
 
     def _built(self, network: Network, before: Move) -> Move | None:
         """Allot the next nonce and store the bytes that use it, in one transaction. None while that can not be."""
