@@ -51,7 +51,7 @@ class MovedCoin:
 
 @dataclass(frozen=True, slots=True)
 class CoinAttempt:
-    """One transaction of a move. `unsigned` is what its digests are computed from, as hex; empty once another took its place.
+    """One transaction of a move. `unsigned` is what its digests are computed from, as hex; empty once what replaces it is signed.
 
     It pays `amount` units to the recipient as output 0, and `change` back as output 1 (0: there is none). `fee` in units, exact;
     `signed_at` in milliseconds since 1970.

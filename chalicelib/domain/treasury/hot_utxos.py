@@ -91,6 +91,12 @@ class HeldCoins:
         kept = [c for c in self.coins if c.reserved_by != bundle or not c.gone]
         return self._with(replace(c, reserved_by=None) if c.reserved_by == bundle else c for c in kept)
 
+    def only(self, bundle: str, outpoints: Collection[str]) -> HeldCoins:
+        """The record where `bundle` has reserved none but `outpoints`: others are free again, and gone ones gone for good."""
+        spare = {c.outpoint for c in self.reserved(bundle) if c.outpoint not in outpoints}
+        kept = [c for c in self.coins if c.outpoint not in spare or not c.gone]
+        return self._with(replace(c, reserved_by=None) if c.outpoint in spare else c for c in kept)
+
     def _with(self, coins: Iterable[HeldCoin]) -> HeldCoins:
         """Reserved ones are always kept: only free ones are left out where there are too many."""
         ordered = sorted(coins, key=lambda c: (c.reserved_by is None, -c.amount, c.outpoint))

@@ -37,7 +37,7 @@ class BundledPayout:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """One transaction of a bundle. `unsigned` is what its digests are computed from, as hex; empty once another took its place.
+    """One transaction of a bundle. `unsigned` is what its digests are computed from, as hex; empty once what replaces it is signed.
 
     `inputs` are the coins that it spends; `change` is the position ("out:<n>") of what comes back to the wallet, of
     `change_amount` units, None where nothing does. `fee` in units, exact; `signed_at` in milliseconds since 1970.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from functools import cached_property
 
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
@@ -24,18 +23,17 @@ class ReplacedBundle:
 
     def __init__(self, store: Store, building: BundleBuilding, network: Network, wallet: Wallet) -> None:
         self._store, self._building, self.network, self._wallet = store, building, network, wallet
-
-    @cached_property
-    def _held(self) -> HeldCoins:
-        """As they were read first: a coin that is taken meanwhile makes the reservation a conflict."""
-        return coins_of(self._store, self.network, self._wallet.address)
+        self._held: HeldCoins | None = None
 
     def means(self, bundle: Bundle) -> Means:
         newest = bundle.latest
-        reserved = {coin.outpoint: coin.amount for coin in self._held.reserved(bundle.id)}
+        # As they were read first: a coin that is taken meanwhile makes the reservation a conflict. Those of a replacement that was
+        # taken back are free again.
+        self._held = held = coins_of(self._store, self.network, self._wallet.address).only(bundle.id, bundle.coins)
+        reserved = {coin.outpoint: coin.amount for coin in held.reserved(bundle.id)}
         signed_for = all(reserved.get(coin.outpoint) == coin.amount for coin in newest.inputs)
-        known = {coin.outpoint: coin for coin in self._held.coins} | bundle.coins
-        more = self._building.spendable(self.network, self._wallet, self._held, MOST_INPUTS - len(newest.inputs))
+        known = {coin.outpoint: coin for coin in held.coins} | bundle.coins
+        more = self._building.spendable(self.network, self._wallet, held, MOST_INPUTS - len(newest.inputs))
         unlike = () if signed_for else ("the reservation of what was signed",)
         return Means(self._wallet.address, bundle.priority, list(known.values()), more, unlike)
 
@@ -50,4 +48,5 @@ class ReplacedBundle:
         return False
 
     def taken(self, bundle: Bundle) -> list[Change]:
-        return [Save(self._held.reserve(bundle.id, [coin.outpoint for coin in bundle.latest.inputs]).next())]
+        held = self._held or coins_of(self._store, self.network, self._wallet.address)
+        return [Save(held.reserve(bundle.id, [coin.outpoint for coin in bundle.latest.inputs]).next())]

@@ -27,6 +27,7 @@ from chalicelib.usecases.reconciliation.cold_adjusting import NotBooked
 from chalicelib.usecases.transactions import replacement_bounds
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.utxo import replacing
+from chalicelib.usecases.transactions.utxo.signing import UtxoSigning
 from chalicelib.usecases.treasury.consolidation import planning as coin_move_planning
 from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.wiring import services
@@ -667,6 +668,29 @@ def test_an_altered_record_of_what_is_signed_replaces_nothing(treasury: Treasury
     assert len(treasury.moves()[0].earlier) == 1, "as it was it is replaced"
     treasury.chain.mine(1)
     assert treasury.chain.balance_of(OUT[0]) == 0
+
+
+@pytest.mark.parametrize("altered", [{"unsigned": "00"}, {"fee": 1}, {"amount": 1}])
+def test_an_altered_replacement_is_taken_away_and_built_anew(treasury: Treasury, altered: dict[str, Any]) -> None:
+    """Between its building and its signature: what it replaces is proved once more, and another one is made of that."""
+    move = treasury.plan()
+    services().store.commit([Save(replace(move, renew=True, version=move.version + 1))])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(UtxoSigning, "sign", lambda *_: hang())
+        treasury.sign()
+    (built,) = treasury.moves()
+    assert built.latest.raw is None and len(built.earlier) == 1
+    services().store.commit([Save(replace(built, newest=replace(built.latest, **altered), version=built.version + 1))])
+    with in_realm("live"), pytest.raises(OrderMismatch):
+        services().deposit_coin_moves.advance(NETWORK, move.id)
+    (back,) = treasury.moves()
+    assert (back.newest, back.earlier, back.renew) == (move.newest, (), True)
+    treasury.sign()
+    (again,) = treasury.moves()
+    assert again.latest.raw is not None and again.latest.unsigned == built.latest.unsigned and len(again.earlier) == 1
+    treasury.confirm()
+    assert treasury.moves()[0].state == "settled"
+    treasury.whole()
 
 
 def test_the_first_signature_costs_no_more_than_may_be_planned(treasury: Treasury) -> None:

@@ -67,8 +67,8 @@ class UtxoReplacing:
             return self._unreplaced(record)
         if not kind.affordable(record, made.fee):
             return self._unreplaced(record)
-        earlier = (*record.earlier, replace(newest, unsigned=""))
-        record = replace(record, newest=made, earlier=earlier, renew=False).next(self._clock.now_ms())
+        # With its unsigned bytes until the replacement is signed: should that be altered before, another is built of them.
+        record = replace(record, newest=made, earlier=(*record.earlier, newest), renew=False).next(self._clock.now_ms())
         self._store.commit([Save(record), *kind.taken(record)])
         return record
 

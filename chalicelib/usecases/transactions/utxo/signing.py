@@ -19,7 +19,8 @@ A crash before step 4 leaves the record as it was: the next worker begins at ste
 that sign at once, one commits; the other's signatures are dropped, never sent. After step 4 the record is signed for good: it is
 sent, as often as it takes, and only ever replaced.
 
-What differs raises an alarm and is not signed. While nothing of a record was signed, it is built anew where only its bytes differ.
+What differs raises an alarm and is not signed. Where only the bytes of a first attempt differ, and nothing was signed, it is built
+anew; where only those of a replacement do, they are taken away, and `replacing` makes others of the attempt that was signed.
 """
 
 from __future__ import annotations
@@ -80,11 +81,14 @@ class UtxoSigning:
             kind.differs(record, named)
             if not record.earlier and not misplaced and (grounds.leaving or not unlike):
                 kind.throw_away(record, grounds.leaving)
+            elif record.earlier and not unlike:
+                self._taken_back(kind, record)
             raise OrderMismatch(f"{kind.name} {record.id} differs from what was approved in {named}", bytes_only=not unlike)
         signed = self._signed(kind, record)
         now = self._clock.now_ms()
         done = replace(newest, raw=signed.raw, txid=signed.txid, signed_at=now)
-        record = replace(record, state="signed", newest=done).next(now)
+        replaced = tuple(replace(attempt, unsigned="") for attempt in record.earlier)
+        record = replace(record, state="signed", newest=done, earlier=replaced).next(now)
         ours: list[Change] = [Save(OwnTransaction(record.network, signed.txid, done.positions))] if done.positions else []
         if not record.earlier:
             ours.append(first_signature(record.id, signed.txid, now))
@@ -114,6 +118,17 @@ class UtxoSigning:
         wrong += unproved(payer, self._rules, network, record, first)
         shared = {coin.outpoint for coin in record.spends(first)} <= {coin.outpoint for coin in record.spends(made)}
         return wrong if shared else [*wrong, "the inputs of what it replaces"]
+
+    def _taken_back(self, kind: SignedKind[R], record: R) -> None:
+        """Take an altered replacement away, and ask for another one in place of the same attempt.
+
+        Only where the first attempt and the replaced one are what was signed: else the same would be built again without end.
+        """
+        first, last = record.earlier[0], record.earlier[-1]
+        payer, network = self._payer_of(kind.network), kind.network
+        if last.unsigned and not any(unproved(payer, self._rules, network, record, each) for each in (first, last)):
+            back = replace(record, newest=last, earlier=record.earlier[:-1], renew=True)
+            self._store.commit([Save(back.next(self._clock.now_ms()))])
 
     def _signed(self, kind: SignedKind[R], record: R) -> Signed:
         """Sign what both readers read as the order. Raises ReadersDiffer, OrderMismatch, Unavailable."""
