@@ -43,7 +43,7 @@ class Signed(Protocol):
 
 
 class Replaced(Protocol):
-    """What may have been replaced: a stake as well."""
+    """A payment, a move or a stake, and how often it was replaced."""
 
     @property
     def earlier(self) -> tuple[Attempt, ...]: ...

@@ -15,7 +15,7 @@ from chalicelib.domain.work import Work, WorkKind
 ROUND_MS = 300_000
 """A round begins so long after the one before: what nodes forgot is sent again, what was mined and not noted is found."""
 FIRST_MS = 90_000
-"""What was signed so lately is asked about in each poll: who signed it may have died before sending it."""
+"""A transaction signed so lately is asked about in each poll: its signer may have died before sending it."""
 SLACK_MS = 10_000
 """How far the clocks of two functions may be apart."""
 

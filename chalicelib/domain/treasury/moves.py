@@ -25,7 +25,7 @@ taken back. These two are transactions like the others and move no coins. `fille
 nonce that nothing else may use any more, so that what is behind it goes on."""
 LOANS: frozenset[MoveKind] = frozenset({"delegation", "undelegation"})
 STAYS: frozenset[MoveKind] = LOANS | {"filler"}
-"""What moves nothing in the ledger but its fee."""
+"""Kinds that move nothing in the ledger but their fee."""
 MoveState = Literal["planned", "built", "signed", "settled", "failed", "dropped"]
 """`planned`: nothing is allotted; `built`: it has a nonce and its exact bytes; `signed`: it can reach the chain at any time;
 `settled`: the chain has it; `failed`: the chain has it, and it moved nothing; `dropped`: refused before anything was signed, and it
@@ -54,7 +54,7 @@ class Move(Outgoing):
     milliseconds since 1970. `source` and `recipient` are in their public spelling.
 
     `path` is the derivation path of a deposit address, None where the source is a service wallet. `owner` names what it belongs to:
-    a collection's id, or what else planned it; whoever planned looks there what became of it. `bare` asks to send everything that
+    a collection's id, or what else planned it, where its planner finds what became of it. `bare` asks to send everything that
     the source has of the native coin, less the fee: `amount` then is what was asked for at most, and what is sent is fixed with the
     bytes. `arrived` is what the token's own log says arrived (a token may take a part), set when it is settled.
 

@@ -70,7 +70,7 @@ def coin_of(store: Store, withdrawal: Withdrawal) -> Coin:
 
 
 def payment_of(store: Store, wallet: Wallet, withdrawal: Withdrawal, nonce: int) -> Payment:
-    """What `withdrawal` pays, out of `wallet`. Raises Unavailable."""
+    """The payment of `withdrawal` out of `wallet`. Raises Unavailable."""
     return Payment(
         sender=wallet.address,
         recipient=withdrawal.to_address,
@@ -161,7 +161,7 @@ class PayoutAttempts:
         return done
 
     def _approve(self, order: PaymentOrder, gas: int = 0) -> Explained:
-        """What the bytes do. Raises OrderMismatch unless that is exactly what was approved (money rule 7).
+        """The bytes decoded. Raises OrderMismatch unless that is exactly what was approved (money rule 7).
 
         `gas`: how much was signed for before, of one that is replaced.
         """

@@ -79,7 +79,7 @@ class PayoutBeginning:
         )  # fmt: skip
         after = stepped(news, views, before, after)
         reserved = self._parts.fees.reserving(news, views, allowed)
-        # Nothing new begins with a wallet that was replaced: whoever drains it has to know what it still has to pay.
+        # Nothing new begins with a retired wallet: its rotation has to know what it still pays.
         self._store.commit([Save(after), Still(wallet), *judged.noted, *reserved, *counted.changes, *news.emit()])
         return after
 

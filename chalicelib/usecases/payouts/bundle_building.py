@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class BundleBuilding:
-    """Chooses coins and stores what is to be signed. Signs nothing."""
+    """Chooses UTXOs and stores the unsigned bytes. Signs nothing."""
 
     def __init__(self, parts: BundleParts) -> None:
         self._store, self._rules, self._clock = parts.store, parts.rules, parts.clock

@@ -150,7 +150,7 @@ class PayoutChecks:
         return self.wait_for_fees(network, before, denied.why)
 
     def agreed(self, withdrawal: Withdrawal) -> bool:
-        """Whether all that had to agree to it did: signatures are verified once more, by whoever signs the payment."""
+        """Whether every approval that it needs was given. The function that signs verifies their signatures once more."""
         if withdrawal.approval is None:
             return True
         text = Views(catalogue_views(self._store, withdrawal)[0]).signing_text(withdrawal)

@@ -109,7 +109,7 @@ class PayoutFees:
         return Allowed(before) if before.fees_accepted else Denied(NOT_RESERVED)
 
     def _rate(self, catalogue: Catalogue, network: Network, w: Withdrawal) -> str | None:
-        """What a fee is worth in the withdrawn coin by the last known rates; None where one was never known."""
+        """A fee in the withdrawn coin, by the last known rates; None where one was never known."""
         coin, native = catalogue.coins[network.slug, asset_parts(w.asset)[1]], catalogue.native(network.slug)
         if coin.contract is None:
             return SAME_COIN

@@ -31,7 +31,7 @@ _TOGETHER = 10
 
 
 class PaymentsOut:
-    """Of one network, for one run over what is out. Its methods raise Unavailable."""
+    """Payments in flight on one network, for one run. Its methods raise Unavailable."""
 
     def __init__(self, network: Network, store: Store, clock: Clock, sent: Sent, followed: Following, scanned: Scanned) -> None:
         self._network, self._store, self._sent, self._followed = network, store, sent, followed
@@ -59,7 +59,7 @@ class PaymentsOut:
         for start in range(0, len(shallow), _TOGETHER):
             if more():
                 each.take("confirmations", partial(self._count, shallow[start : start + _TOGETHER]))
-        due, quiet = self._sorted.ended()
+        due, quiet = self._sorted.by_place()
         return Asking(self._network, self._store, self._clock, "sent").take(due, quiet, more, look)
 
     def _read(self, works: Sequence[Work]) -> list[Out]:

@@ -44,7 +44,7 @@ class Settlement:
     def __init__(
         self, context: NetworkContext, sent: Sent, verdicts: Verdicts, rates_of: RatesOf, answers: Answers | None = None
     ) -> None:
-        """`answers` are shared with whoever follows the same transactions in this run."""
+        """`answers`: the cache of this run, shared with the settlement of bundles."""
         self._context, self._sent, self._verdicts = context, sent, verdicts
         self._network, self._store, self._clock = context.network, context.store, context.clock
         losses = Losses(context.network, context.reader, context.store)

@@ -96,7 +96,7 @@ class PointInTimeRecovery:
             self._store.commit([Save(after)])
             trace = after
             del blocks, block  # they are large, and the next ones are read beside them
-        self._count_on()
+        self._raise_counters()
         return trace
 
     def _begun_trace(self, since: int, from_block: int | None) -> Trace:
@@ -143,16 +143,16 @@ class PointInTimeRecovery:
             raise Unavailable(f"{self._network.id}: the node says otherwise of {txid} than its block {block.number} does")
         fee, wallets = receipt.fee or 0, self._wallets()
         for t in moved:
-            paid = self._withdrawal(t) if t.sender in wallets else None
+            paid = self._withdrawal_paid_by(t) if t.sender in wallets else None
             if paid is not None:
-                self._pays(paid, wallets[t.sender][0], txid, fee)
+                self._adopt_payment(paid, wallets[t.sender][0], txid, fee)
                 log.warning("%s: %s has paid %s", self._network.id, txid, paid.id)
                 return []
         proven = self._reader.proven(block, moved)
         for t in proven or moved:
-            move = self._planned(t) or self._found(t, wallets) if proven else self._planned(t)
+            move = self._open_move(t) or self._unrecorded_move(t, wallets) if proven else self._open_move(t)
             if move is not None:
-                self._moves(move, t, fee)
+                self._adopt_move(move, t, fee)
                 for deposit in self._claims.ids(block, proven):
                     self._deposits.orphan(self._network, deposit, block.hash, block.number)
                 log.warning("%s: %s was %s %s", self._network.id, txid, move.kind, move.id)
@@ -179,7 +179,7 @@ class PointInTimeRecovery:
 
     # Withdrawals.
 
-    def _withdrawal(self, t: Transfer) -> Withdrawal | None:
+    def _withdrawal_paid_by(self, t: Transfer) -> Withdrawal | None:
         """The open withdrawal that `t` has paid: signed ones that no block has first, then by age."""
         asset = self._coin(t).asset
         fits: list[tuple[int, int, Withdrawal]] = []
@@ -197,13 +197,13 @@ class PointInTimeRecovery:
             fits.append((("confirming", "broadcasting", "processing", "pending").index(found.status), found.created_at, found))
         return min(fits, key=lambda each: each[:2])[2] if fits else None
 
-    def _pays(self, found: Withdrawal, wallet: Wallet, txid: str, fee: int) -> None:
+    def _adopt_payment(self, found: Withdrawal, wallet: Wallet, txid: str, fee: int) -> None:
         """`found` gets `txid` as its signed transaction: pending → processing → broadcasting, as if it had been signed here."""
         if found.status == "pending":
-            found = self._begun(found, wallet)
+            found = self._begin(found, wallet)
         order = self._store.get(PaymentOrder, id=order_id(found))
         if order is None:
-            found, order = self._ordered(found, wallet, txid)
+            found, order = self._order(found, wallet, txid)
         news = News(self._clock.now_ms())
         if found.status != "processing":
             again = replace(order.signed_as(Attempt(FORGOTTEN, txid, fee, news.at)), usurped=None)
@@ -218,7 +218,7 @@ class PointInTimeRecovery:
         works = (Close(payout_work(found)), Open(sent_work(found)))
         self._store.commit([Save(done), Save(after), Post(entry), *works, *news.emit()])
 
-    def _begun(self, before: Withdrawal, wallet: Wallet) -> Withdrawal:
+    def _begin(self, before: Withdrawal, wallet: Wallet) -> Withdrawal:
         """An approval that it still waits for was given: its payment was signed."""
         news = News(self._clock.now_ms())
         _, views = catalogue_views(self._store, before)
@@ -231,8 +231,8 @@ class PointInTimeRecovery:
         self._store.commit([Save(after), *works, *news.emit()])
         return after
 
-    def _ordered(self, before: Withdrawal, wallet: Wallet, txid: str) -> tuple[Withdrawal, PaymentOrder]:
-        nonce, counted = self._taken(wallet.address, txid)
+    def _order(self, before: Withdrawal, wallet: Wallet, txid: str) -> tuple[Withdrawal, PaymentOrder]:
+        nonce, counted = self._nonce_of(wallet.address, txid)
         now = self._clock.now_ms()
         coin = self._store.catalogue(self._network.realm).coin(self._network.slug, before.asset.rsplit(":", 1)[1])
         order = PaymentOrder(
@@ -244,7 +244,7 @@ class PointInTimeRecovery:
         self._store.commit([Save(order), *counted, Save(noted)])
         return noted, order
 
-    def _taken(self, address: str, txid: str) -> tuple[int, list[Change]]:
+    def _nonce_of(self, address: str, txid: str) -> tuple[int, list[Change]]:
         """The nonce that `txid` has, where its block tells it, else the next one; and the counter behind it. Others before it are
         nobody's here: what is met with them decides nothing of this one."""
         counter = self._counter(address)
@@ -262,7 +262,7 @@ class PointInTimeRecovery:
 
     # Moves.
 
-    def _planned(self, t: Transfer) -> Move | None:
+    def _open_move(self, t: Transfer) -> Move | None:
         """The open move that `t` is of."""
         ends, context = (t.sender, t.recipient, t.contract), self._context
         for read in self._movable:
@@ -287,7 +287,7 @@ class PointInTimeRecovery:
         tip = self._reader.tip()
         return self._losses.mined(ours, Scanned(tip, tip, {})) is None
 
-    def _found(self, t: Transfer, wallets: dict[str, tuple[Wallet, bool]]) -> Move | None:
+    def _unrecorded_move(self, t: Transfer, wallets: dict[str, tuple[Wallet, bool]]) -> Move | None:
         """A move to be made for `t`, whose two ends are ours; None where it was none."""
         source, recipient = (self._watched(form) for form in (t.sender, t.recipient))
         if source is None or recipient is None:
@@ -323,13 +323,13 @@ class PointInTimeRecovery:
             return "topup" if t.contract is None else None
         return "distribution" if in_place and source.role == "collector" else "drain"
 
-    def _moves(self, move: Move, t: Transfer, fee: int) -> None:
+    def _adopt_move(self, move: Move, t: Transfer, fee: int) -> None:
         """`move` gets `t` as its signed transaction; one that is new is stored with it."""
         now = self._clock.now_ms()
         changes: list[Change] = [Save(OwnTransaction(move.network, t.txid, (WHOLE_TRANSACTION,)))]
         nonce = move.nonce
         if nonce is None:
-            nonce, counted = self._taken(move.source, t.txid)
+            nonce, counted = self._nonce_of(move.source, t.txid)
             changes += counted
         if move.state != "signed":
             place = ledger.wallet(move.network, t.sender)
@@ -342,7 +342,7 @@ class PointInTimeRecovery:
 
     # Nonces, strays, and what is left.
 
-    def _count_on(self) -> None:
+    def _raise_counters(self) -> None:
         """Raise the counters of nonces: the chain's used nonces are never allotted again."""
         for counter in list(self._store.every(NonceCounter)):
             if counter.network == self._network.id:

@@ -30,7 +30,7 @@ WHY = "the operator gave it up: it was in no block"
 
 
 LOST = "the service"
-"""Who gave up what is lost."""
+"""The name in place of an operator's, where the blocks prove the loss."""
 
 
 def watched_on(store: Store, watch: GivenUp) -> list[Change]:

@@ -21,7 +21,7 @@ def open_nonces(store: Store, network: Network, address: str) -> Iterator[int]:
     for works in pages_of(store, "move", network.id):
         moves: list[Move | None] = store.get_many([(Move, {"network": network.id, "id": work.id}) for work in works])
         yield from (move.nonce for move in moves if move is not None and move.source == address and move.nonce is not None)
-    # Newly begun ones last: what is signed meanwhile is found in one of the two.
+    # Newly begun ones last: one that is signed meanwhile is found in one of the two.
     for kind in ("payout", "sent"):
         for works in pages_of(store, kind, network.id):
             wanted = [(PaymentOrder, {"id": order_of(*payout_parts(work))}) for work in works]

@@ -74,7 +74,7 @@ def out_of_bounds(renewals: RenewalRules, earlier: Sequence[Priced], fee: int, v
     """Which bounds a UTXO attempt in place of `earlier` ones breaks at `fee` units for `vsize` virtual bytes. `earlier` are the
     oldest first, and none where it is the first itself.
 
-    The fee on record of the first attempt is the measure: whoever signs compares it with the bytes (`utxo.proofs`).
+    The fee on record of the first attempt is the measure: before a signature it is compared with the bytes (`utxo.proofs`).
     """
     most = MOST_RATE * vsize // 1000
     if not earlier:

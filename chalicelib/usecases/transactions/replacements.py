@@ -50,7 +50,7 @@ class Waiting:
 
 
 class Stuck:
-    """Made for one poll: it asks for the nonce of a wallet once, however many of its transactions wait. Signs nothing."""
+    """Which transactions are stuck, for one poll: it asks for the nonce of a wallet once, however many wait. Signs nothing."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from chalicelib.usecases.ports.store import Store
 
 
 def filler_id(order: PaymentOrder) -> str:
-    """Of the one filler that may be put over an order."""
+    """The id of the one filler that may be put over an order."""
     return move_id(order.id, "filler", 1)
 
 
@@ -58,7 +58,7 @@ def mined_beside(store: Store, reader: ChainReader, network: Network, record: ob
 
 
 def by_whom(store: Store, reader: ChainReader, network: Network, record: PaymentOrder | Move) -> str:
-    """Who used the nonce of `record`, which failed of that: for an alarm. Raises Unavailable."""
+    """The user of the nonce of `record`, which failed for that, in the words of an alarm. Raises Unavailable."""
     ours = mined_beside(store, reader, network, record)
     if ours is not None:
         return f"our own {ours}: it has failed"

@@ -25,11 +25,11 @@ from chalicelib.usecases.ports.store import Store
 log = logging.getLogger(__name__)
 
 _STORED_EACH = 50
-"""Looks after which the place is stored: who dies loses no more."""
+"""Looks after which the place is stored: a crash loses no more."""
 
 
 class Asking:
-    """Of one kind of open work on one network."""
+    """Open work of one kind on one network."""
 
     def __init__(self, network: Network, store: Store, clock: Clock, kind: WorkKind) -> None:
         self._network, self._store, self._clock, self._kind = network, store, clock, kind
@@ -81,7 +81,7 @@ def _in_turn(due: list[Work], quiet: list[Work]) -> Iterator[tuple[Work, str]]:
 
 
 def _by_merchants(due: list[Work]) -> Iterator[tuple[Work, str]]:
-    """The next by place, and the next merchant's first, one after the other: by place nothing starves, whoever it is of."""
+    """The next by place, and the next merchant's first, one after the other: by place nobody's starves."""
     taken: set[Work] = set()
     for pair in zip(due, in_turn(due, _owner), strict=True):
         for work, moves in zip(pair, ("cut", ""), strict=True):

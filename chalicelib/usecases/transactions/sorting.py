@@ -3,7 +3,7 @@
 Due is a transaction for a reason: its record says so, it was noted deep enough in the chain, it fell out of the chain, another one
 was noted in its place, blocks that may have it are not noted, it was signed a moment ago, or it has waited too long for a block. Of
 the last only the first of each wallet, where transactions wait for the nonces before theirs: nothing would help those behind it.
-A transaction that was noted and is not deep enough needs no question. The rest is quiet: it has its turn in the round (`asking`).
+One that was noted and is not deep enough needs no question. The rest is quiet: its turn comes in a round (`round_robin`).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Sorted:
         if first is None or nonce < first[0]:
             self._lines[wallet] = nonce, out.work
 
-    def ended(self) -> tuple[list[Work], list[Work]]:
-        """Due and quiet, by place, once everything was added."""
+    def by_place(self) -> tuple[list[Work], list[Work]]:
+        """Due and quiet in the store's order, once everything was added."""
         due = [*self.due, *(work for _, work in self._lines.values())]
         return sorted(due, key=place_of), sorted(self.quiet, key=place_of)

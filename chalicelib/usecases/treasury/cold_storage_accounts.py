@@ -78,7 +78,7 @@ class Distributor:
                 each.take(f"collector {coin.slug}", partial(self._look, self._collector, "collector", coin, held))
 
     def _look(self, look: Callable[[Coin, Held], bool], role: Role, coin: Coin, held: Held) -> None:
-        """What waits at a wallet says so in its record, for operators; and no longer once there is nothing to move."""
+        """Note in a wallet's record, for operators, what its balance waits for; nothing once there is nothing to move."""
         wallet = held.hot if role == "hot" else held.collector
         if wallet is None:
             return
@@ -158,7 +158,7 @@ class Distributor:
         return True
 
     def _ceiling(self, coin: Coin, held: Held) -> int | None:
-        """What may stay in the hot wallet: a number, or a share of what there is, where coins are gathered there."""
+        """The most that stays in the hot wallet: a number, or a share of the sum, where coins are gathered there."""
         ceiling = self._fees.limit(coin, "hotCeiling")
         gathered = collects(coin) and (coin.contract is None or held.collector is None)
         if ceiling is not None or not gathered or PERCENTAGE not in coin.settings:

@@ -81,7 +81,7 @@ class ColdCoins:
         hot, cold = wallets_of(self._store, network.id, ("hot", "cold"))
         if hot is None or cold is None:
             return None
-        # Read first: whoever takes a coin of it, or names a bundle that gathers, makes what is decided here a conflict.
+        # Read first: a coin of it that is taken, or a bundle that begins to gather, makes this decision a conflict.
         held = coins_of(self._store, network, hot.address)
         if held.gathering is not None or self._under_way(hot.address):
             return None

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class HotFloor:
-    """Of one network."""
+    """The floors of one network's hot wallet."""
 
     def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, rates_of: RatesOf) -> None:
         self._network, self._store, self._rules, self._clock, self._rates_of = network, store, rules, clock, rates_of

@@ -55,7 +55,7 @@ AT_ONCE = 3
 FEES_EACH = 10
 """Fees that are left for each transaction under way: replacements cost up to ten times the first."""
 DUST_FEES = 2
-"""What is worth no more quoted fees than this stays where it is."""
+"""A balance worth no more quoted fees than this stays where it is."""
 MOST_WAIT_SECONDS = 86_400
 
 
@@ -69,7 +69,7 @@ class Costs:
 
 
 class Drains:
-    """Of one network. Needs no key: it plans moves, and whoever has the key makes them."""
+    """Rotation on one network. It plans moves, and needs no key: other functions sign them."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class Drains:
         return {balance.asset: balance for balance in found if balance is not None}
 
     def _quote(self) -> FeeQuote | None:
-        """What payments of the hot wallet cost, in units of the native coin; None where nobody knows."""
+        """The fees of the hot wallet's payments, in units of the native coin; None where none is known."""
         quote = self._store.get(FeeQuote, network=self._network.id)
         native = self._store.catalogue(self._network.realm).native(self._network.slug)
         return None if quote is None or native.slug not in quote.fees else quote
@@ -344,6 +344,6 @@ class Drains:
         if self._worth_moving(old) and self._coins_pay(old.wallet):
             return
         done = replace(next_version(old), drained_at=self._clock.now_ms(), remains=self._remains(old))
-        # Whoever books a coin there saves the same record of coins.
+        # A booking of a coin there saves the same record of coins.
         kept = [Still(held)] if held.version else []
         self._store.commit([Save(done), *kept, Close(old.drain)])

@@ -166,7 +166,7 @@ def test_what_was_noted_is_due_once_it_is_deep_and_asked_about_no_earlier() -> N
     note(store, 4, HEIGHT - 90)  # below what is remembered
     note(store, 5, HEIGHT + 1)  # another poll is further
     found = sort(store, *(out(n) for n in range(1, 7)))
-    assert found.ended() == ([work(1), work(4)], [work(3), work(5), work(6)])
+    assert found.by_place() == ([work(1), work(4)], [work(3), work(5), work(6)])
     assert found.shallow == {work(2): Seen("tx 2", deep + 1, f"hash {deep + 1}")} and not found.ripens
     assert sort(store, out(2), scanned=replace(SCANNED, tip=HEIGHT + 1)).ripens
 
@@ -183,24 +183,24 @@ def test_what_was_noted_is_due_once_it_is_deep_and_asked_about_no_earlier() -> N
     ids=str,
 )
 def test_each_reason_is_enough(why: dict[str, Any]) -> None:
-    assert sort(MemoryStore(), out(1)).ended() == ([], [work(1)])
-    assert sort(MemoryStore(), out(1, **why)).ended() == ([work(1)], [])
+    assert sort(MemoryStore(), out(1)).by_place() == ([], [work(1)])
+    assert sort(MemoryStore(), out(1, **why)).by_place() == ([work(1)], [])
 
 
 def test_a_rival_is_a_reason_once_no_reorganisation_reaches_it() -> None:
     store, deep = MemoryStore(), HEIGHT - NETWORK.reorg_depth
     note(store, 1, deep, txid="a rival")
     note(store, 2, deep + 1, txid="a rival")
-    assert sort(store, out(1), out(2)).ended() == ([work(1)], [work(2)])
+    assert sort(store, out(1), out(2)).by_place() == ([work(1)], [work(2)])
 
 
 def test_of_what_has_waited_too_long_only_the_first_of_a_wallet_is_due() -> None:
     late = [out(n, overdue=True, line=(WALLET, 50 - n)) for n in range(5)]
     another = out(9, overdue=True, line=("0x" + "bb" * 20, 7))
-    assert sort(MemoryStore(), *late, another).ended() == ([work(4), work(9)], [work(n) for n in range(4)])
+    assert sort(MemoryStore(), *late, another).by_place() == ([work(4), work(9)], [work(n) for n in range(4)])
     store = MemoryStore()
     note(store, 4, HEIGHT)
-    assert sort(store, *late).ended() == ([work(3)], [work(0), work(1), work(2)]), "once that is in a block, the next one"
+    assert sort(store, *late).by_place() == ([work(3)], [work(0), work(1), work(2)]), "once that is in a block, the next one"
 
 
 def test_blocks_without_notes_are_behind_a_time() -> None:

@@ -24,7 +24,7 @@ NONCE_USED = "another transaction used the nonce of its own: it can not be mined
 
 
 class Losing:
-    """Of one network, for one poll."""
+    """Lost nonces of one network, for one poll."""
 
     def __init__(self, network: Network, reader: ChainReader, store: Store, rules: AddressRules, losses: Losses) -> None:
         self._network, self._reader, self._store, self._rules, self._losses = network, reader, store, rules, losses

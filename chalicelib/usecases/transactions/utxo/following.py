@@ -142,7 +142,7 @@ class UtxoFollowing(Generic[R]):
         if scanned is None:
             return 0
         self.waits_for_scan |= found.ripens
-        due, quiet = found.ended()
+        due, quiet = found.by_place()
         at = scanned
         asking = Asking(self._network, self._store, self._clock, lane)
         return asking.take(

@@ -13,8 +13,7 @@ from chalicelib.domain.transactions.utxo_attempts import Attempts, Contents, M
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.transactions.spelling import spelled
-from chalicelib.usecases.transactions.utxo.reading import unspent_by
+from chalicelib.usecases.transactions.utxo.reading import spelled, unspent_by
 
 
 def unproved(payer: CoinPayer, rules: AddressRules, network: Network, record: Attempts[M], attempt: M) -> list[str]:

@@ -1,22 +1,26 @@
-"""What the bytes of a UTXO transaction do, held against the record that orders it. Records are never taken at their word."""
+"""Reads the bytes of a UTXO transaction and compares them with the record that orders it. No record is taken at its word."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.utxo_attempts import Attempts, Contents, M
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.coins import CoinPayer, Unspent
+from chalicelib.usecases.ports.coins import CoinPayer, Output, Unspent
 from chalicelib.usecases.transactions.errors import OrderMismatch
-from chalicelib.usecases.transactions.spelling import spelled
 
 
 def unspent_by(record: Attempts[M], attempt: M) -> list[Unspent]:
     """The coins that an attempt of `record` spends, as payers know them."""
     return [Unspent(coin.outpoint, coin.address, coin.amount, coin.height) for coin in record.spends(attempt)]
+
+
+def spelled(rules: AddressRules, network: Network, outputs: Sequence[Output]) -> list[tuple[str, int]]:
+    """Recipients in their public spelling, as records have them, with amounts."""
+    return [(rules.normalize(network.id, output.address), output.amount) for output in outputs]
 
 
 def attempt_of(

@@ -47,7 +47,7 @@ class Provision:
 
 
 class MoveFees:
-    """Of one network of accounts."""
+    """Fees on one account network."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class MoveFees:
         return self._store.catalogue(self._network.realm).native(self._network.slug)
 
     def cost(self, coin: Coin, source: str, recipient: str, amount: int) -> int:
-        """Of one transfer, whoever pays. Raises Refused where it would fail, Unavailable."""
+        """The fee of one transfer. Raises Refused where it would fail, Unavailable."""
         return self._payer().cost(Payment(source, recipient, coin.contract, amount, 0)).fee
 
     def provided(self, coin: Coin, source: str, transfers: Sequence[tuple[str, int]], hot: Wallet) -> Provision:
@@ -81,14 +81,14 @@ class MoveFees:
         return Provision(topup, self._sending(hot, source, topup) if topup else 0, needed)
 
     def _sending(self, hot: Wallet, source: str, topup: int) -> int:
-        """What the top-up itself costs; 0 where the hot wallet has not even that much: whoever plans it waits then."""
+        """The fee of the top-up itself; 0 where the hot wallet has less than the top-up: its planner waits then."""
         try:
             return self.cost(self.native, hot.address, source, topup)
         except InsufficientFunds:
             return 0
 
     def booked(self, address: str, coin: Coin) -> WalletBalance:
-        """What the ledger has at an address (public spelling)."""
+        """The ledger's balance at an address (public spelling)."""
         return booked_at(self._store, self._rules, self._network, address, coin.asset)
 
     def on_hand(self, address: str, coin: Coin) -> int:

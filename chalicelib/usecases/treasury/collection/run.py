@@ -96,7 +96,7 @@ class CollectRun:
             begun.append((hint_place(hint.id)[1] == native.slug, id))
 
     def _hints(self) -> list[Work]:
-        """What is worth more first; what nobody knows the worth of last. Raises Unavailable."""
+        """By their worth, the dearest first; those without a rate last. Raises Unavailable."""
         works = [work for page in self._pages("collectable", None) for work in page]
         if len(works) <= _TURN:
             return works

@@ -91,7 +91,7 @@ class Consolidations:
         return None if move.owner == move.id or move.wallet is not None else self._store.get(Collection, id=move.owner)
 
     def closed(self, move: CoinMove, how: Ending, now: int) -> list[Change]:
-        """What ends the collection of a move that is at its end, if it has one that is not."""
+        """The changes that end the open collection of a move that is at its end."""
         collection = self.of(move)
         if collection is None or collection.ended:
             return []
@@ -134,6 +134,6 @@ def sent(collection: Collection, move: CoinMove, now: int) -> Save:
 
 
 def _again(old: object, after: Collection) -> list[Change]:
-    """What lets the obligation of a collection be where it is looked for; `old` is the one that is open."""
+    """The changes that put the obligation of a collection where it is looked for; `old` is the one that is open."""
     new = collection_work(after)
     return [] if old == new else [Open(new), *([] if old is None else [Close(old)])]  # type: ignore[arg-type]

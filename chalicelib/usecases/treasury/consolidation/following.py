@@ -60,7 +60,7 @@ log = logging.getLogger(__name__)
 REJECTED_MS = 24 * 3_600_000
 """How long the coins of a consolidation that an operator refused are left alone (milliseconds); they alone."""
 IDLE_MS = 30_000
-"""What nobody has worked on for so long (milliseconds) is asked for again."""
+"""A step without progress for so long (milliseconds) is asked for again."""
 _ITEMS = 9
 
 
@@ -147,7 +147,7 @@ class CoinMoveFollowing:
             self._build(move, collection)
 
     def _build(self, move: CoinMove, collection: Collection) -> None:
-        """What was approved gets its bytes, at the fees of now."""
+        """An approved move gets its bytes, at the fees of now."""
         try:
             plan = self._payer.consolidate(move.recipient, unspent_of(move.inputs), self._payer.fee_rate("low"))
         except Refused as refused:

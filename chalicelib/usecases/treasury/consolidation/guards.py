@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class FeeShare:
-    """What a coin move may pay to the miners: `percent` of its coins."""
+    """The most that a coin move may pay as its fee: `percent` of its coins."""
 
     def __init__(self, payer_of: Callable[[Network], CoinPayer], renewals: RenewalRules, percent: int) -> None:
         self._payer_of, self._renewals, self._percent = payer_of, renewals, percent

@@ -82,13 +82,13 @@ def built(payer: CoinPayer, rules: AddressRules, network: Network, move: CoinMov
 
 
 def amounts_at(rules: AddressRules, network: Network, move: CoinMove, coins: Sequence[MovedCoin]) -> dict[str, Amount]:
-    """What lies at each place, as the ledger names it."""
+    """The sum at each account of the ledger."""
     sums = by_place(coins)
     return {account_at(rules, network, address): Amount(move.asset, units) for address, units in sums.items()}
 
 
 def freed(store: Store, network: Network, move: CoinMove) -> list[Change]:
-    """What lets others have the coins of a move that ends without having spent them. Raises Unavailable."""
+    """The changes that free the coins of a move that ends without having spent them. Raises Unavailable."""
     if move.wallet is not None:
         held = coins_of(store, network, move.wallet)
         return [Save(held.released(move.id).next())] if held.reserved(move.id) else []
@@ -96,7 +96,7 @@ def freed(store: Store, network: Network, move: CoinMove) -> list[Change]:
 
 
 def ended(store: Store, move: CoinMove) -> list[Change]:
-    """What lets the next consolidation begin. Raises Unavailable."""
+    """The changes that let the next consolidation begin. Raises Unavailable."""
     queue = queue_of(store, move.network)
     return [Save(queue.without(move.id).next())] if move.id in queue.holders else []
 

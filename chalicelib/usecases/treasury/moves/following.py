@@ -69,7 +69,7 @@ class MoveFollowing:
             if scanned is None:
                 return
             self.waits_for_scan, at = found.ripens, scanned
-            due, quiet = found.ended()
+            due, quiet = found.by_place()
             asking = Asking(self._network, self._store, self._clock, "move")
             asking.take(due, quiet, more, lambda work: each.take(work.id, partial(until_settled, partial(self._look, work, at))))
 

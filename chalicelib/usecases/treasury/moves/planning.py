@@ -11,7 +11,7 @@ from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 
 
 def planned(news: News, move: Move) -> list[Change]:
-    """The changes that store a new move (state "planned") with its obligation; `news` gets the command for whoever signs it.
+    """The changes that store a new move (state "planned") with its obligation; `news` gets the command for its signature.
 
     Two items, and the outbox' two. Planned twice it is a Conflict: the id follows from what it is planned for (`move_id`).
     """

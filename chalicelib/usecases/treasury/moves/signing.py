@@ -80,7 +80,7 @@ class MoveSigning:
             self._signing.send(attempts, ready)
 
     def _payer(self, network: Network, move: Move) -> ChainPayer:
-        """What builds and explains bytes of this kind: a loan's are no payment's, and no payment's are a loan's."""
+        """The payer of the kind: bytes of a loan are no payment's, and bytes of a payment no loan's."""
         if move.kind not in LOANS:
             return self._payer_of(network)
         if self._loans_of is None:
@@ -192,7 +192,7 @@ class MoveSigning:
         self._store.commit([Save(replace(next_version(after), updated_at=self._clock.now_ms()))])
 
     def _drop(self, before: Move, reason: str) -> None:
-        """Nothing was allotted or signed, so nothing has moved: whoever planned it sees that it will not be."""
+        """Nothing was allotted or signed, so nothing has moved; its planner sees that it is dropped."""
         now = self._clock.now_ms()
         dropped = replace(next_version(before), state="dropped", reason=reason[:300], updated_at=now)
         self._store.commit([Save(dropped), Close(move_work(before))])

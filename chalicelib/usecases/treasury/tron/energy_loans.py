@@ -1,7 +1,7 @@
 """Energy of the hot wallet's stake, lent to a deposit address for one sweep and taken back after it (Tron).
 
-Whoever sweeps asks `way` how the address gets the energy, and commits `lent` in the transaction of its decision. From then on the
-loan has an obligation of its own, until its return is settled: whatever becomes of the sweep, and whoever dies, it comes back. Both
+A sweep asks `way` how the address gets the energy, and commits `lent` in the transaction of its decision. From then on the
+loan has an obligation of its own, until its return is settled: it comes back after any crash, and after a failed sweep. Both
 are moves (kinds `delegation`, `undelegation`): stored before they are sent, signed by the function that has the hot wallet's key,
 followed, and booked with their fee. No coin moves.
 """

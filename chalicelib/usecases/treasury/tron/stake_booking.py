@@ -95,7 +95,7 @@ class StakeBooking:
         self._store.commit([Save(after), Close(work), Open(stake_work(after)), *posts])
 
     def _entry(self, stake: Stake) -> JournalEntry | None:
-        """What a stake that is in the chain moved; None where that was nothing. Named after the transaction: one stakes once."""
+        """The posting of a stake in the chain; None where it moved nothing. Named after the transaction: one stakes once."""
         amount = stake.amount if stake.status == "confirmed" else 0
         if stake.mined is None or not (amount or stake.fee):
             return None
