@@ -23,6 +23,7 @@ from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.fees import debit_of, operators_part
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
+from chalicelib.usecases.base.address_forms import account_at, form_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.sent import Sent
@@ -191,7 +192,7 @@ class PayoutBooking:
         debited: int,
         at: int,
     ) -> JournalEntry:
-        place = ledger.wallet(self._network.id, self._rules.storage_form(self._network.slug, order.wallet))
+        place = account_at(self._rules, self._network, order.wallet)
         post = ledger.withdrawal_settled if state == "settled" else ledger.withdrawal_bounced
         paid = Amount(catalogue.native(self._network.slug).asset, fee)
         amount, realm = Amount(w.asset, w.amount), self._network.realm
@@ -202,9 +203,7 @@ class PayoutBooking:
         """Whether it succeeded, and a token's own log says that it moved: success alone does not (money rule 8)."""
         if not receipt.success or order.contract is None:
             return receipt.success
-        wanted = tuple(
-            self._rules.storage_form(self._network.slug, text) for text in (order.contract, order.wallet, order.recipient)
-        )
+        wanted = tuple(form_of(self._rules, self._network, text) for text in (order.contract, order.wallet, order.recipient))
         return wanted in receipt.moved
 
     def _balance(self, w: Withdrawal) -> Balance:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.outgoing import Attempt
+from chalicelib.usecases.base.address_forms import form_or_none, same_place
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained, Opened
 from chalicelib.usecases.ports.addresses import AddressRules
 
@@ -47,7 +48,7 @@ def unlike_ordered(
     """
 
     def form(address: str | None) -> str | None:
-        return None if address is None else rules.storage_form(network.slug, address)
+        return form_or_none(rules, network, address)
 
     if attempt.forgotten:
         return []
@@ -78,7 +79,7 @@ def unlike_signed(
     facts = {
         "bytes that were signed": found.unsigned == unsigned,
         "id of what was signed": found.txid == txid,
-        "who signed": rules.storage_form(network.slug, found.signer) == rules.storage_form(network.slug, signer),
+        "who signed": same_place(rules, network, found.signer, signer),
     }
     return [name for name, same in facts.items() if not same]
 

@@ -42,17 +42,16 @@ def test_versions_wallets_and_address_forms_have_one_helper_each() -> None:
     """Written by hand at each place they drift apart."""
     helpers = {
         r"\.version \+ 1": ["domain/versions.py"],
+        r"\bget\(WalletBalance,": ["usecases/deposits/posting.py", "usecases/reconciliation/utxo.py", "usecases/wallets/booked.py"],
         r"\bget\(Wallet,|\(Wallet, \{": ["usecases/base/current_wallets.py"],
         # Of the grey list only the network's name is known.
         r"\.storage_form\(": ["usecases/base/address_forms.py", "usecases/screening/grey_list.py"],
     }
     product = ROOT / "chalicelib"
-    outgoing = re.compile(r"usecases/(transactions|payouts|treasury)/|domain/(transactions|withdrawals|treasury)/")
     sources = {str(file.relative_to(product)): file.read_text() for file in sorted(product.rglob("*.py"))}
     for pattern, allowed in helpers.items():
         found = [name for name, source in sources.items() if re.search(pattern, source)]
-        # Outgoing transactions are compared with their order by address forms of many networks.
-        assert [name for name in found if "storage_form" not in pattern or not outgoing.match(name)] == allowed
+        assert found == allowed
 
 
 def test_moves_are_made_by_their_named_constructors_alone() -> None:

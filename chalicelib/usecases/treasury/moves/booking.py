@@ -22,6 +22,7 @@ from chalicelib.domain.treasury.moves import Move, MoveKind, move_work, moved_wo
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Usurped
 from chalicelib.domain.work import Command, Work
+from chalicelib.usecases.base.address_forms import account_at, form_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -84,9 +85,10 @@ class MoveBooking:
             return 0
         if move.contract is None:
             return move.amount
-        form = self._rules.storage_form
-        slug = self._network.slug
-        logged = receipt.arrived(form(slug, move.contract), form(slug, move.source), form(slug, move.recipient))
+        contract, source, recipient = (
+            form_of(self._rules, self._network, text) for text in (move.contract, move.source, move.recipient)
+        )
+        logged = receipt.arrived(contract, source, recipient)
         return min(move.amount, logged)
 
     def _settle(self, before: Move, attempt: Attempt, receipt: Receipt) -> None:
@@ -148,7 +150,7 @@ class MoveBooking:
         if move.kind != "sweep" or move.state != "failed" or not move.round:
             return []
         news, coin = News(move.updated_at), asset_parts(move.asset)[1]
-        place = place_id(self._rules.storage_form(self._network.slug, move.source), coin)
+        place = place_id(form_of(self._rules, self._network, move.source), coin)
         news.command(Command("collectable", self._network.id, {"id": place}))
         return [*news.emit()]
 
@@ -183,10 +185,10 @@ class MoveBooking:
     def _entry(self, move: Move) -> JournalEntry:
         """What a move that is in the chain moved."""
         catalogue, slug = self._store.catalogue(self._network.realm), self._network.slug
-        place = ledger.wallet(self._network.id, self._rules.storage_form(slug, move.source))
+        place = account_at(self._rules, self._network, move.source)
         amount, fee = Amount(move.asset, move.units), Amount(catalogue.native(slug).asset, move.fee)
         signed, now = ledger.SignedMove(move.id, move.round, self._network.realm, place, amount), self._clock.now_ms()
         if move.state == "failed":
             return ledger.move_failed(signed, now, fee)
-        destination = ledger.wallet(self._network.id, self._rules.storage_form(slug, move.recipient))
+        destination = account_at(self._rules, self._network, move.recipient)
         return ledger.move_settled(signed, now, destination, min(move.arrived or 0, move.units), fee)
