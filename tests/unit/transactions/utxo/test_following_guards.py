@@ -10,21 +10,23 @@ import pytest
 
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import AssetId
+from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.transactions.rounds import AskingRound
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Change, Save
-from chalicelib.usecases.ports.coins import Unspent
+from chalicelib.usecases.ports.coins import Output, ProvedCoins, Unspent
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.utxo.following import UtxoFollowing
-from tests.support.utxo_engine import COINS, KINDS, LTC, NETWORK, OTHERS, in_flight, replacing, signed
+from tests.support.utxo_engine import COINS, KINDS, LTC, NETWORK, OTHERS, PAID, in_flight, replacing, signed
 
 BOTH = pytest.mark.parametrize("kind", list(KINDS))
 HEIGHT, DEPTH = 1_000, NETWORK.reorg_depth
 NEEDED = [coin.outpoint for coin in COINS]
+FEES = {"raw first": 1_000, "raw second": 2_000}
 LATER = 10**9
 """A time at which everything has waited too long."""
 
@@ -46,6 +48,8 @@ class World:
     all_deny: bool = True
     all_deny_coins: bool = True
     block: str | None = "hash"
+    forged: bool = False
+    """Whether the bytes on record were signed by other keys."""
     now: int = 0
     events: list[str] = field(default_factory=list)
 
@@ -54,8 +58,9 @@ class World:
     def open_work(self, kind: str, lane: str, **page: Any) -> list[Work]:
         return [Work("coinmove", NETWORK.id, "1", "record")]
 
-    def get(self, record: type, /, **key: str) -> None:
-        assert record is AskingRound
+    def get(self, record: type, /, **key: str) -> object | None:
+        assert record in (AskingRound, GivenUp)
+        return object() if self.decided and record is GivenUp else None
 
     def get_many(self, keys: Sequence[Any]) -> list[None]:
         return [None for _ in keys]
@@ -87,6 +92,18 @@ class World:
         assert set(outpoints) <= set(NEEDED)
         coin = Unspent(NEEDED[0], "hot", 1, 1)
         return [None if self.spent[0 if mempool else 1] and each == NEEDED[0] else coin for each in outpoints]
+
+    # Bytes
+
+    def normalize(self, network: str, text: str) -> str:
+        return text
+
+    def proved(self, raw: str, coins: Sequence[Unspent]) -> ProvedCoins:
+        if self.forged:
+            raise ValueError("not signed by our keys")
+        name, change = raw.removeprefix("raw "), sum(coin.amount for coin in coins) - PAID - FEES[raw]
+        paid = Output("payee", PAID), Output("hot", change)
+        return ProvedCoins(f"id {name}", tuple(coin.outpoint for coin in coins), paid)
 
     # Verdicts, losses and decisions
 
@@ -127,6 +144,7 @@ class Followed:
     flies: bool = True
     is_halted: bool = False
     buried: bool = True
+    owing: bool = False
     name: str = "records"
 
     def records(self, works: Sequence[Work]) -> Sequence[Any]:
@@ -162,6 +180,9 @@ class Followed:
 
     def die(self, record: Any) -> None:
         self.world.events.append("dead")
+
+    def owes(self, record: Any) -> bool:
+        return self.owing
 
     def bury(self, record: Any) -> bool:
         self.world.events.append("buried")
@@ -216,9 +237,12 @@ ENDS: dict[str, Any] = {"decided": True, "refused": True, "spent": (True, True),
         (World(noted=True, **ENDS), {}),
         (World(**ENDS), {"flies": False}),
         (World(**ENDS), {"is_halted": True}),
+        (World(mined=["id first"], forged=True, **ENDS), {}),
+        (World(forged=True, **ENDS), {}),
     ],
     ids=[
         "not deep enough", "nodes differ", "mined and not booked", "its block fell out", "met in a block", "not booked", "halted",
+        "mined, and not as the record says", "not as the record says",
     ],
 )  # fmt: skip
 def test_each_guard_alone_neither_settles_nor_ends_it(kind: str, world: World, said: dict[str, Any]) -> None:
@@ -256,7 +280,8 @@ def test_what_has_to_come_together_for_a_death(
 def test_a_bundle_is_dead_by_the_coins_of_its_first_attempt_alone() -> None:
     """Those that only a later attempt spends decide nothing about the first one."""
     record = replacing("bundle", coins=(*COINS, *OTHERS))
-    assert followed(World(**ENDS | {"decided": False}), replace(record, newest=signed(record.newest), doubtful_since=3)) == ["dead"]
+    newest = replace(signed(record.newest), change_amount=200_000 - PAID - FEES["raw second"])
+    assert followed(World(**ENDS | {"decided": False}), replace(record, newest=newest, doubtful_since=3)) == ["dead"]
 
 
 @BOTH
@@ -338,6 +363,26 @@ def test_a_settled_one_that_stands_asks_nothing() -> None:
 )
 def test_a_dead_one_is_watched_on(kind: str, world: World, since: int, buried: bool, events: list[str]) -> None:
     assert followed(world, in_flight(kind, state="dead", doubtful_since=since), buried=buried) == events
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("world", "events", "alarm"),
+    [
+        (World(decided=True), ["buried"], ""),
+        (World(lost_by_blocks=True), ["buried"], ""),
+        (World(), [], "differs from what was signed in its state"),
+        (World(decided=True, lost_by_blocks=True, forged=True), [], "differs from what was signed in"),
+    ],
+    ids=["given up", "lost", "neither", "not as the record says"],
+)
+def test_one_that_says_that_it_is_dead_gives_back_what_it_owes_where_that_is_proved(
+    kind: str, world: World, events: list[str], alarm: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its state may have been altered while its bytes were out."""
+    assert followed(world, in_flight(kind, state="dead", doubtful_since=HEIGHT), owing=True) == events
+    alarms = [each.message for each in caplog.records if each.message.startswith("ALARM")]
+    assert len(alarms) == bool(alarm) and all(alarm in each for each in alarms)
 
 
 @BOTH
