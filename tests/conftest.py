@@ -20,6 +20,7 @@ from infra.local.aws import LocalAws, isolate_environment, start_aws
 from tests.support.stack import Stack, first_stack
 
 isolate_environment()
+gc.disable()  # until all tests are collected: nothing of what is imported meanwhile is garbage
 
 # The same examples in every run: a check fails for what was changed. `make sweep` draws others.
 hypothesis.settings.register_profile("same", derandomize=True)
@@ -97,7 +98,8 @@ def pytest_collection_finish() -> None:
     """What was imported stays: looking through all of it for garbage again and again takes an eighth of the time of the tests."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(200_000, 20, 100)
+    gc.enable()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

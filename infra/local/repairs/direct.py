@@ -106,13 +106,14 @@ class _Items(DynamoHandler):
     def __init__(self, region: str, _: str, arguments: dict[str, Any]) -> None:
         self.region = region
         self.body = self.params = arguments
+        self._backend: DynamoDBBackend = dynamodb_backends[DEFAULT_ACCOUNT_ID][region]
 
     def takes(self) -> bool:
         return True
 
     @property
     def dynamodb_backend(self) -> DynamoDBBackend:
-        return dynamodb_backends[DEFAULT_ACCOUNT_ID][self.region]
+        return self._backend
 
 
 class _Messages(SQSResponse):

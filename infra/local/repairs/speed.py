@@ -1,4 +1,4 @@
-"""Repairs of moto (5.2) that only save time: what it works out anew for every request and never changes.
+"""Repairs of moto (5.2) that only save time: what it works out anew for every request and never changes. And one of pynamodb.
 
 Measured over a fault sweep of 39,000 calls: a tenth of the whole run; what is done for updates and messages: see its functions.
 """
@@ -12,9 +12,12 @@ from importlib import import_module
 from typing import Any
 
 from moto.core import responses, utils
+from moto.core.base_backend import BackendDict
 from moto.core.models import MockAWS, botocore_stubber, responses_mock
 from moto.dynamodb.comparisons import ConditionExpressionParser
 from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
+from pynamodb.attributes import Attribute
+from pynamodb.indexes import Index
 
 # Modules without types.
 _nodes: Any = import_module("moto.dynamodb.parsing.ast_nodes")
@@ -48,6 +51,8 @@ def repair_speed() -> None:
     _quick_updates()
     _quick_copies()
     _quick_messages()
+    _quick_backends()
+    _quick_models()
 
 
 def _quick_updates() -> None:
@@ -204,3 +209,28 @@ def _quick_messages() -> None:
         return time.time() * 1000 if when is None else slow(when)
 
     _sqs.unix_time_millis = millis
+    _sqs.camelcase_to_underscores = lru_cache(maxsize=1000)(utils.camelcase_to_underscores)
+
+
+def _quick_backends() -> None:
+    """moto compares a service with all that are in use, by their ids, whenever somebody asks for its data."""
+    kind: Any = BackendDict
+    create = kind._create_account_specific_backend
+
+    def made(self: Any, account: str) -> None:
+        if not dict.__contains__(self, account) or not any(each is self for each in kind._instances):
+            create(self, account)
+
+    kind._create_account_specific_backend = made
+
+
+def _quick_models() -> None:
+    """pynamodb asks a class for every attribute that it has, methods included, three times for each model. Each test makes its
+    models anew, and what is looked for stands in the classes' own dictionaries."""
+    for name, wanted in (("attributes", Attribute), ("models", Index), ("indexes", Attribute)):
+
+        def members(cls: Any, _: Any, wanted: type = wanted) -> list[tuple[str, Any]]:
+            found = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
+            return [(name, found[name]) for name in sorted(found) if isinstance(found[name], wanted)]
+
+        setattr(import_module(f"pynamodb.{name}"), "getmembers", members)  # noqa: B010 - not exported there
