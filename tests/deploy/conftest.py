@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,25 @@ def copy_project(folder: Path) -> Path:
     for name in ("app.py", "requirements.txt"):
         shutil.copy(ROOT / name, copy)
     return copy
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """The folder that `make` has filled: once for all workers of a run, whoever is first; the others wait for it."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run is None:
+        alone = factory.mktemp(name)
+        make(alone)
+        return alone
+    shared = factory.getbasetemp().parent / f"{name}-{run}"
+    with (shared.parent / f"{shared.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shared.exists():
+            making = shared.with_suffix(".making")
+            shutil.rmtree(making, ignore_errors=True)
+            making.mkdir()
+            make(making)
+            making.rename(shared)
+    return shared
 
 
 def run_python(folder: Path, *arguments: str, seconds: float = 240) -> str:

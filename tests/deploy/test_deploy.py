@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.deploy.conftest import ROOT, copy_project, run_python
+from tests.deploy.conftest import ROOT, copy_project, made_once, run_python
 from tests.deploy.declared import CHALICE, consumers, function_names, function_settings, functions, schedules
 
 pytestmark = pytest.mark.slow
@@ -24,11 +25,14 @@ STAGE = "prod"
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What stands after the first and after the second deployment."""
-    copy = copy_project(tmp_path_factory.mktemp("deploy"))
-    (copy / "requirements.txt").write_text("# nothing: see test_deploy.py\n")
-    answer = run_python(ROOT, "-m", "tests.deploy.deploying", str(copy), STAGE)
-    found: list[dict[str, Any]] = json.loads(answer)
+    found: list[dict[str, Any]] = json.loads((made_once(tmp_path_factory, "deploy", _deploy) / "standing.json").read_text())
     return found
+
+
+def _deploy(folder: Path) -> None:
+    copy = copy_project(folder)
+    (copy / "requirements.txt").write_text("# nothing: see test_deploy.py\n")
+    (folder / "standing.json").write_text(run_python(ROOT, "-m", "tests.deploy.deploying", str(copy), STAGE))
 
 
 @pytest.fixture(params=["first deployment", "second deployment"])

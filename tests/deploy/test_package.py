@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ast
-import fcntl
 import json
-import os
 import platform
-import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -16,7 +13,7 @@ from typing import Any
 import pytest
 
 from infra.package import LEFT_OUT, SERVICES
-from tests.deploy.conftest import ROOT, copy_project, run_python
+from tests.deploy.conftest import ROOT, copy_project, made_once, run_python
 from tests.deploy.declared import API, CHALICE, function_settings, functions
 from tests.support.first_payments import cases, first_payment
 
@@ -59,31 +56,17 @@ for service in [*json.loads(sys.argv[2]), "ec2"]:
 
 @pytest.fixture(scope="module")
 def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that Chalice wrote, the package unzipped in `unzipped`. pip downloads what is pinned: a minute."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if run is None:
-        return _package(tmp_path_factory.mktemp("package"))
-    # Made once for all workers of a run: whoever is first, the others wait for it.
-    shared = tmp_path_factory.getbasetemp().parent / f"package-{run}"
-    with (shared.parent / f"{shared.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not shared.exists():
-            making = shared.with_suffix(".making")
-            shutil.rmtree(making, ignore_errors=True)
-            making.mkdir()
-            _package(making)
-            making.rename(shared)
-    return shared / "project" / "out"
+    """The folder that Chalice wrote, the package unzipped in `unzipped`. pip downloads what is pinned: a minute, once in a run."""
+    return made_once(tmp_path_factory, "package", _package) / "project" / "out"
 
 
-def _package(folder: Path) -> Path:
+def _package(folder: Path) -> None:
     copy = copy_project(folder)
     out = copy / "out"
     said = run_python(ROOT, "-m", "infra.chalice", "--project-dir", str(copy), "package", "--stage", STAGE, str(out))
     assert "Could not install dependencies" not in said
     with zipfile.ZipFile(out / "deployment.zip") as archive:
         archive.extractall(out / "unzipped")
-    return out
 
 
 @pytest.fixture(scope="module")
