@@ -36,7 +36,8 @@ test: $(STAMP)
 
 # Every call of the main paths fails once in every way, and properties are tried on new examples: longer than a check has time for.
 sweep: $(STAMP)
-	SWEEP=full $(PYTEST) tests/faults tests/unit tests/nodes/test_treasury.py tests/nodes/test_hostile_load.py \
+	SWEEP=full $(PYTEST) tests/faults tests/unit tests/concurrency tests/nodes/test_treasury.py tests/nodes/test_hostile_load.py \
+		tests/nodes/test_eight_networks.py \
 		tests/contract/api/test_schemathesis.py tests/contract/api/test_hostile_input.py \
 		tests/contract/payouts/test_renewed_payouts.py tests/contract/payouts/test_bundles.py \
 		tests/contract/treasury/test_utxo_cuts.py tests/contract/treasury/test_altered_utxo_records.py \

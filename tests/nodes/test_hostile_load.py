@@ -6,7 +6,7 @@ itself; consumers of queues begin no message after the minute's end.
 
 At once: 500 payments of a hostile merchant are out, and it orders more each minute; every block has 9,000 transfers of nothing;
 20,000 transactions wait in the mempool; hundreds of its invoices end; and a stranger asks without a key. That is `make sweep`; a
-check has a fifth of the payments, a seventh of the invoices, half of the questions, and a third or a quarter of the noise.
+check has a fifth of the payments, a seventh of the invoices, half of the questions, and a fifth of the noise.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ WHOLE = os.environ.get("SWEEP") == "full"
 MINUTES = 10
 OUT, MORE = (500, 100) if WHOLE else (100, 10)
 """Payments of the hostile merchant: out when it begins, and ordered each minute. A live key may order 100 in a minute."""
-LOGS = 9_000 if WHOLE else 3_000
-WAITING = 20_000 if WHOLE else 5_000
+LOGS = 9_000 if WHOLE else 1_800
+WAITING = 20_000 if WHOLE else 4_000
 KEYLESS = 1_500 if WHOLE else 650
 EXPIRING = 300 if WHOLE else 40
 BLOCKS = 2

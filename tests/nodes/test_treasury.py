@@ -2,7 +2,8 @@
 withdrawals go out, two reorganisations take blocks away in between, and one provider dies. In the end everything is where it
 should be, once: the books are whole, and reconciled with the chains to the last unit. By the HTTP interface, schedules and queues.
 
-That is `make sweep`, four minutes of one core. A check does the same with an eighth of the addresses and of the payments.
+That is `make sweep`, four minutes of one core. A check does the same with a twelfth of the addresses, and of the withdrawals with
+an eighth.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from tests.support.stack import Stack, first_stack
 pytestmark = [pytest.mark.nodes, pytest.mark.slow]
 
 WHOLE = os.environ.get("SWEEP") == "full"
-ADDRESSES = 25 if WHOLE else 3
-"""On each of the eight networks: 200 in all. A check has time for an eighth of everything; `make sweep` has it all."""
+ADDRESSES = 25 if WHOLE else 2
+"""On each of the eight networks: 200 in all. A check has time for a twelfth; `make sweep` has it all."""
 DEPOSITS = 5 * ADDRESSES
 """On each network: 1,000 in all."""
 WITHDRAWALS = {slug: (38 if slug in NETWORK_ORDER[:4] else 37) if WHOLE else 5 for slug in NETWORK_ORDER}
