@@ -25,6 +25,7 @@ from chalicelib.usecases.transactions.accounts.signing import AccountSigning, Pr
 from chalicelib.usecases.transactions.errors import OrderMismatch, ReadersDiffer
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.replacement_bounds import affordable
+from chalicelib.usecases.transactions.signed_bytes import unlike_signed
 
 NETWORKS = {network.slug: network for network in default_networks("live")}
 ETHEREUM, TRON = NETWORKS["ethereum"], NETWORKS["tron"]
@@ -193,6 +194,11 @@ def test_the_payer_hears_as_many_nodes_as_the_amount_needs(every_node: bool) -> 
     assert kind.heard_by == [every_node]
 
 
+def test_bytes_that_nobody_can_read_are_not_replaced() -> None:
+    made: Any = Signatures(readable=False)
+    assert unlike_signed(made, made, ETHEREUM, "raw", "newest", "unsigned", "wallet") == ["signed bytes"]
+
+
 # The fee of a replacement
 
 
@@ -308,7 +314,7 @@ def test_a_loss_is_an_alarm_passes_over_used_nonces_and_is_watched_on(
     assert begun(chain, monkeypatch)
     saved = [change.record for changes in chain.commits for change in changes if isinstance(change, Save)]
     assert saved == [*([COUNTER.caught_up(10)] if passed else []), WATCH]
-    assert "record can never be mined, its nonce 7 was used by a stranger" in caplog.text
+    assert "ALARM live:ethereum: record can never be mined, its nonce 7 was used by a stranger" in caplog.text
 
 
 def test_a_loss_that_is_watched_is_not_watched_twice(monkeypatch: pytest.MonkeyPatch) -> None:
