@@ -122,8 +122,10 @@ class MoveWiring:
         from chalicelib.usecases.treasury.unsigned_moves import UnsignedMoves
         from chalicelib.usecases.wallets.utxos import pays_from_coins
 
-        parts, payer = self._parts, None if pays_from_coins(network) else self._chains.payer(network)
-        return UnsignedMoves(network, parts.store, parts.rules, parts.clock_of(network.realm), payer)
+        parts, spends = self._parts, pays_from_coins(network)
+        payer = None if spends else self._chains.payer(network)
+        coins = self._chains.coin_payer(network) if spends else None
+        return UnsignedMoves(network, parts.store, parts.rules, parts.clock_of(network.realm), payer, coins)
 
     @cached_property
     def wallet_moves(self) -> MoveSigning:

@@ -107,4 +107,4 @@ class PayoutWiring:
         from chalicelib.usecases.payouts.bundle_apart import BundleApart
 
         parts = self._parts
-        return BundleApart(network, parts.store, parts.clock_of(network.realm))
+        return BundleApart(network, parts.store, parts.clock_of(network.realm), self._chains.coin_payer(network))

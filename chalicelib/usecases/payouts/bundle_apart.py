@@ -30,10 +30,11 @@ from chalicelib.usecases.payouts.bundle_members import members, unlike
 from chalicelib.usecases.payouts.failing import failed
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.first_signatures import signed_before
 from chalicelib.usecases.transactions.give_up import NotGivenUp
-from chalicelib.usecases.transactions.unsigned import decided, demand_unsigned
+from chalicelib.usecases.transactions.unsigned import decided, demand_unsigned, demand_unspent
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.steps import moved_in_line
 
@@ -46,8 +47,8 @@ WHY = "the operator gave it up: nothing was signed for it"
 class BundleApart:
     """The command, on one network. Needs no key."""
 
-    def __init__(self, network: Network, store: Store, clock: Clock) -> None:
-        self._network, self._store, self._clock = network, store, clock
+    def __init__(self, network: Network, store: Store, clock: Clock, payer: CoinPayer) -> None:
+        self._network, self._store, self._clock, self._payer = network, store, clock, payer
 
     def take_apart(self, id: str, by: str, reason: str, without: str = "") -> None:
         """End the unsigned bundle `id`; `without` is the withdrawal in it that fails. Raises NotGivenUp, LookupError, Conflict,
@@ -60,8 +61,10 @@ class BundleApart:
         if without and without not in [payout.withdrawal for payout in bundle.payouts]:
             raise NotGivenUp(f"{id} does not pay {without}")
         held = coins_of(self._store, self._network, bundle.wallet)
-        if bundle.state == "built" and not held.reserved(id):
+        reserved = [coin.outpoint for coin in held.reserved(id)]
+        if bundle.state == "built" and not reserved:
             raise NotGivenUp(f"no coins of {bundle.wallet} are reserved for {id}: its record was altered, restore it")
+        demand_unspent(self._payer, id, reserved)
         now = self._clock.now_ms()
         dead = replace(bundle, state="dead", newest=None, renew=False).next(now)
         free = replace(held.released(id), gathering=None if held.gathering == id else held.gathering).next()

@@ -16,10 +16,11 @@ from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.give_up import NotGivenUp
 from chalicelib.usecases.transactions.losses import has_nonces
-from chalicelib.usecases.transactions.unsigned import decided, demand_unsigned
+from chalicelib.usecases.transactions.unsigned import decided, demand_unsigned, demand_unspent
 from chalicelib.usecases.treasury.consolidation.approval import Consolidations
 from chalicelib.usecases.treasury.moves.cures import MoveCures
 
@@ -27,10 +28,14 @@ log = logging.getLogger(__name__)
 
 
 class UnsignedMoves:
-    """Of one network. Needs no key. `payer` is there on account networks."""
+    """Of one network, of accounts or of coins. Needs no key."""
 
-    def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, payer: ChainPayer | None) -> None:
-        self._network, self._store, self._rules, self._clock, self._payer = network, store, rules, clock, payer
+    def __init__(
+        self, network: Network, store: Store, rules: AddressRules, clock: Clock, payer: ChainPayer | None, coins: CoinPayer | None
+    ) -> None:
+        """`payer` is there on account networks, `coins` on UTXO networks."""
+        self._network, self._store, self._rules, self._clock = network, store, rules, clock
+        self._payer, self._coins = payer, coins
 
     def give_up(self, id: str, by: str, reason: str) -> None:
         """End the move or coin move `id`. Raises NotGivenUp, Conflict, Unavailable."""
@@ -38,9 +43,9 @@ class UnsignedMoves:
 
     def _give_up(self, id: str, by: str, reason: str) -> None:
         demand_unsigned(self._store, self._network, id)
-        if self._payer is None:
-            self._coin_move(id, by, reason)
-        else:
+        if self._coins is not None:
+            self._coin_move(self._coins, id, by, reason)
+        elif self._payer is not None:
             self._move(self._payer, id, by, reason)
 
     def _move(self, payer: ChainPayer, id: str, by: str, reason: str) -> None:
@@ -65,10 +70,11 @@ class UnsignedMoves:
         if has_nonces(self._network) and payer.next_nonce(source) > nonce:
             raise NotGivenUp(f"the nonce {nonce} of {source} is used: something was signed with it")
 
-    def _coin_move(self, id: str, by: str, reason: str) -> None:
+    def _coin_move(self, coins: CoinPayer, id: str, by: str, reason: str) -> None:
         move = self._store.get(CoinMove, network=self._network.id, id=id)
         if move is None or move.state not in UNSIGNED or move.signed or move.booked:
             raise NotGivenUp(f"{id} is no coin move of {self._network.id}, is at its end, or has something that was signed")
+        demand_unspent(coins, id, move.outpoints)
         now = self._clock.now_ms()
         shown = Consolidations(self._store, self._rules, self._network)
         changes = shown.dropped(move, f"given up by {by}: {reason}", now)

@@ -141,6 +141,18 @@ def test_what_is_signed_is_not_taken_apart(begin: Callable[[], Shop]) -> None:
     assert shop.bundles() == [built] and store.get(FirstSignature, owner=signed.id) is not None
 
 
+def test_a_bundle_whose_coin_is_spent_may_be_out_and_stands(begin: Callable[[], Shop]) -> None:
+    """Whatever the store says: a restore may have forgotten the signature, and its row."""
+    shop = begin()
+    with picky():
+        refused(shop)
+    coin = shop.held().reserved(shop.bundles()[0].id)[0]
+    shop.chain.steal(coin.outpoint)
+    with pytest.raises(NotGivenUp, match="may be signed and sent"):
+        apart(shop)
+    assert shop.bundles()[0].state == "built"
+
+
 @pytest.mark.parametrize("first", ["signature", "decision"])
 def test_of_a_signature_under_way_and_the_decision_one_is_stored(begin: Callable[[], Shop], first: str) -> None:
     shop = begin()
