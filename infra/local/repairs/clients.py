@@ -27,7 +27,6 @@ def repair_clients() -> None:
         return
     setattr(Session, _DONE, True)
     _remember_signatures()
-    _hooks._PrefixTrie._recursive_copy = _copied
     _copy_handlers()
     _copy_clients()
 
@@ -41,17 +40,6 @@ def _remember_signatures() -> None:
         return remembered(getattr(handler, "__func__", handler))
 
     _hooks.accepts_kwargs = accepts_kwargs
-
-
-def _copied(trie: Any, node: dict[str, Any]) -> dict[str, Any]:
-    """What botocore's own gives, without asking the module `copy` how each of a thousand lists is copied."""
-    lists = _hooks.NodeList
-    return {
-        name: lists(value.first[:], value.middle[:], value.last[:])
-        if type(value) is lists
-        else _copied(trie, value) if type(value) is dict else value
-        for name, value in node.items()
-    }  # fmt: skip
 
 
 def _copy_handlers() -> None:

@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import Any
 
 from moto.core import responses, utils
-from moto.core.base_backend import BackendDict
 from moto.core.models import MockAWS, botocore_stubber, responses_mock
 from moto.dynamodb.comparisons import ConditionExpressionParser
 from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
@@ -51,7 +50,6 @@ def repair_speed() -> None:
     _quick_updates()
     _quick_copies()
     _quick_messages()
-    _quick_backends()
     _quick_models()
 
 
@@ -210,18 +208,6 @@ def _quick_messages() -> None:
 
     _sqs.unix_time_millis = millis
     _sqs.camelcase_to_underscores = lru_cache(maxsize=1000)(utils.camelcase_to_underscores)
-
-
-def _quick_backends() -> None:
-    """moto compares a service with all that are in use, by their ids, whenever somebody asks for its data."""
-    kind: Any = BackendDict
-    create = kind._create_account_specific_backend
-
-    def made(self: Any, account: str) -> None:
-        if not dict.__contains__(self, account) or not any(each is self for each in kind._instances):
-            create(self, account)
-
-    kind._create_account_specific_backend = made
 
 
 def _quick_models() -> None:
