@@ -23,8 +23,10 @@ isolate_environment()
 gc.disable()  # until all tests are collected: nothing of what is imported meanwhile is garbage
 
 # The same examples in every run: a check fails for what was changed. `make sweep` draws others.
-hypothesis.settings.register_profile("same", derandomize=True)
-hypothesis.settings.register_profile("others", derandomize=False)
+# How long an example takes says how busy the machine is, and nothing about the code: times are measured in tests/bench.
+_UNTIMED: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("same", derandomize=True, **_UNTIMED)
+hypothesis.settings.register_profile("others", derandomize=False, **_UNTIMED)
 hypothesis.settings.load_profile("others" if os.environ.get("SWEEP") == "full" else "same")
 
 

@@ -5,6 +5,7 @@ address that has been swept is still found and credited.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 
@@ -16,8 +17,10 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
+from chalicelib.usecases.transactions.accounts.signing import AccountSigning
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.wiring import services
 from infra.local.nodes import mine
@@ -132,18 +135,20 @@ def replace_tracing(shop: Shop) -> InternalTransfers:
     return services().balance_booker(services().catalogue("live").networks["arbitrum"])
 
 
-def test_an_approval_in_the_place_of_a_sweep_is_not_signed(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_approval_in_the_place_of_a_sweep_is_not_signed(
+    shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     usdt = services().catalogue("live").coins["arbitrum", "usdt"]
     address = paid(shop)
     send_native(shop.node.rpc, address.address, ETHER)
     shop.confirm()
     sweep = plan_units(usdt, "sweep", address, hot_wallet(), 5_000_000)
-    settle(shop)
+    with monkeypatch.context() as without, pytest.raises(Unavailable):
+        without.setattr(AccountSigning, "_signed", no_key)
+        services().deposit_moves.advance(ARBITRUM, sweep)
     swept = move_of(sweep)
-    before = replace(
-        swept, state="built", raw=None, txid=None, mined=None, block_hash=None, block_number=None,
-        unsigned=(swept.unsigned or "").replace("a9059cbb", APPROVE), version=swept.version + 1,
-    )  # fmt: skip
+    assert swept.state == "built"
+    before = replace(swept, unsigned=(swept.unsigned or "").replace("a9059cbb", APPROVE), version=swept.version + 1)
     assert before.unsigned != swept.unsigned
     services().store.commit([Save(before)])
     with pytest.raises(OrderMismatch):
@@ -152,6 +157,10 @@ def test_an_approval_in_the_place_of_a_sweep_is_not_signed(shop: Shop, caplog: p
     assert (left.state, left.raw, left.nonce, left.unsigned) == ("built", None, before.nonce, "")
     assert "is no plain transfer" in caplog.text
     nothing_waits_behind_a_move_that_goes_nowhere(shop)
+
+
+def no_key(*_: object) -> NoReturn:
+    raise Unavailable("the key does not answer")
 
 
 def nothing_waits_behind_a_move_that_goes_nowhere(shop: Shop) -> None:
