@@ -38,6 +38,10 @@ def coins_agree(
     by_id = {bundle.id: bundle for bundle in bundles}
     open_ids = {w.id for w in work if w.kind == "bundle"}
     yield from _bundles(by_id, orders, withdrawals, open_ids)
+    records: list[Bundle | CoinMove] = [*bundles, *moves]
+    for record in records:
+        if record.state == "settled" and record.settled_attempt() is None:
+            yield f"{record.id} is settled, and {record.mined or 'nothing'} is no transaction of it"
     fees = {w.id: w.fee for w in withdrawals}
     booked = {(w.network, w.address.lower(), w.asset): w.units for w in wallets}
     for wallet in held:
@@ -50,8 +54,8 @@ def coins_agree(
             continue
         units = sum(expected.values()) - sum(move.in_flight for move in moving if move.wallet == wallet.wallet)
         for bundle in mine:
-            if bundle.state == "settled":
-                units += bundle.total + bundle.attempt(bundle.mined or "").fee
+            if (attempt := bundle.settled_attempt()) is not None:
+                units += bundle.total + attempt.fee
         for order in orders:
             if order.bundle in {bundle.id for bundle in mine} and order.state in ("signed", "settled"):
                 units -= order.amount + (fees.get(order.withdrawal_id, 0) if order.state == "settled" else 0)
@@ -70,7 +74,7 @@ def _expected(
         for d in deposits
         if (d.network, d.address, d.status) == (wallet.network, wallet.wallet, "confirmed") and d.tenant is None and not d.set_aside
     }
-    mined = [bundle.attempt(bundle.mined) for bundle in bundles if bundle.state == "settled" and bundle.mined is not None]
+    mined = [attempt for bundle in bundles if (attempt := bundle.settled_attempt()) is not None]
     for attempt in mined:
         change = attempt.change_coin(0)
         if change is not None:

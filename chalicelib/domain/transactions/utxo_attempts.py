@@ -92,9 +92,13 @@ class Attempts(ABC, Generic[M]):
     def txids(self) -> tuple[str, ...]:
         return tuple(attempt.txid for attempt in self.signed if attempt.txid)
 
+    def mined_as(self, txid: str | None) -> M | None:
+        """The attempt with this transaction id, None where none of them has it."""
+        return next((made for made in self.signed if made.txid is not None and made.txid == txid), None)
+
     def attempt(self, txid: str) -> M:
         """The attempt with this transaction id. Raises LookupError for any other transaction."""
-        for made in self.signed:
-            if made.txid == txid:
-                return made
-        raise LookupError(f"{txid} is no transaction of {self.id}")
+        found = self.mined_as(txid)
+        if found is None:
+            raise LookupError(f"{txid} is no transaction of {self.id}")
+        return found

@@ -176,7 +176,8 @@ class CoinMove(Attempts[CoinAttempt]):
         return CoinAttempt(contents.unsigned, amount, change, contents.fee, contents.vsize)
 
     def settled_attempt(self) -> CoinAttempt | None:
-        return None if self.state != "settled" or self.mined is None else self.attempt(self.mined)
+        """The attempt that settled it. None as well where its record names a transaction that is none of them."""
+        return self.mined_as(self.mined) if self.state == "settled" else None
 
     def received(self, attempt: CoinAttempt, address: str, height: int = 0) -> list[HeldCoin]:
         """The outputs of `attempt` that pay `address`."""

@@ -114,6 +114,10 @@ class Bundle(Attempts[Built]):
         """The next version, to be saved."""
         return replace(next_version(self), updated_at=now)
 
+    def settled_attempt(self) -> Built | None:
+        """The attempt that settled it. None as well where its record names a transaction that is none of them."""
+        return self.mined_as(self.mined) if self.state == "settled" else None
+
     def spends(self, attempt: Built) -> tuple[SpentCoin, ...]:
         return tuple(SpentCoin(coin.outpoint, self.wallet, coin.amount, coin.height) for coin in attempt.inputs)
 

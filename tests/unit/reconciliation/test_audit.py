@@ -17,8 +17,11 @@ from chalicelib.domain.invoices.totals import InvoiceTotals, deltas, shard_key
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.outgoing import Attempt
+from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, MovedCoin
+from chalicelib.domain.treasury.hot_utxos import HeldCoin, HeldCoins
 from chalicelib.domain.withdrawals.approvals import Approval
 from chalicelib.domain.withdrawals.batches import BatchOutput, WithdrawalBatch, batch_work
+from chalicelib.domain.withdrawals.bundles import Built, Bundle, BundledPayout
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
@@ -206,6 +209,24 @@ def test_any_attempt_may_have_paid() -> None:
     assert violations(books) == []
     _change("withdrawals", txid="0xv")(books)
     assert violations(books) == []
+
+
+def test_what_is_settled_names_a_transaction_of_its_own() -> None:
+    books, network, coin = Books(), NetworkId("live:litecoin"), HeldCoin("aa:0", 50, 1)
+    ltc, built = asset_id(network, "ltc"), Built("00", (coin,), None, 0, 5, 100, "01", "bb", 2)
+    paid = BundledPayout("wd_1", SHOP, "ltc1payee", 45)
+    books.bundles = [Bundle("bun_1", network, "ltc1hot", ltc, 1, 1, payouts=(paid,), state="settled", newest=built, mined="bb")]
+    books.coin_moves = [
+        CoinMove("cmv_1", network, "cold", ltc, "ltc1hot", "ltc1cold", (MovedCoin("cc:0", 60, 1, "ltc1hot"),), 60, "hot", 1, 1,
+                 "settled", CoinAttempt("00", 55, 0, 5, 100, "01", "dd", 2), mined="dd", booked=1),
+    ]  # fmt: skip
+    books.held = [HeldCoins(network, "ltc1hot")]
+    assert not any("is no transaction of it" in sentence for sentence in violations(books))
+    for mined, named in (("ee", "ee"), (None, "nothing")):
+        books.bundles[0] = replace(books.bundles[0], mined=mined)
+        books.coin_moves[0] = replace(books.coin_moves[0], mined=mined)
+        found = violations(books)
+        assert {f"{id} is settled, and {named} is no transaction of it" for id in ("bun_1", "cmv_1")} <= set(found), found
 
 
 def test_a_one_sided_entry_is_found() -> None:
