@@ -36,7 +36,7 @@ from chalicelib.domain.webhooks.leases import SweepCursor, Turn
 from chalicelib.domain.webhooks.redelivery import LatestRedelivery, RedeliveryJob
 from chalicelib.domain.withdrawals.batches import WithdrawalBatch
 from chalicelib.domain.withdrawals.payout_line import PayoutLine
-from chalicelib.domain.withdrawals.withdrawals import NonceCounter, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter, NonceUse, Withdrawal
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
 from chalicelib.usecases.ports.changes import Absent, Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still
 from chalicelib.usecases.ports.failures import Unavailable
@@ -65,6 +65,7 @@ KEYS: dict[type, tuple[str, ...]] = {
     Wallet: ("network", "role"),
     RetiredWallet: ("network", "address"),
     NonceCounter: ("network", "wallet"),
+    NonceUse: ("owner",),
     WalletBalance: ("network", "address", "asset"),
     GreyListEntry: ("realm", "network", "address"),
     Collection: ("id",),

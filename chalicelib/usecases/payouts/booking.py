@@ -30,6 +30,7 @@ from chalicelib.usecases.payouts.sent import Sent
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Open, Save
 from chalicelib.usecases.transactions.accounts.losing import NONCE_USED, Losing
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.forgotten import unlike_met
 from chalicelib.usecases.transactions.given_up import LOST, WHY
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.marks import traces_of
@@ -112,11 +113,15 @@ class PayoutBooking:
     def _altered(self, order: PaymentOrder, *attempts: Attempt) -> bool:
         """Whether the record is not what was signed, with an alarm. By such a one nothing is booked: the chain may have paid it,
         and say of what the record names that it failed."""
-        wrong = dict.fromkeys(name for attempt in attempts for name in self._sent.altered(order, attempt))
+        wrong = dict.fromkeys(name for attempt in attempts for name in self._unlike(order, attempt))
         if wrong:
             named = ", ".join(wrong)
             log.error("ALARM %s: order %s differs from what was signed in %s", self._network.id, order.id, named)
         return bool(wrong)
+
+    def _unlike(self, order: PaymentOrder, attempt: Attempt) -> list[str]:
+        forgotten = unlike_met(self._network, self._rules, self._store, order, order.wallet, attempt)
+        return [*self._sent.altered(order, attempt), *forgotten]
 
     def give_up(self, withdrawal: Withdrawal, order: PaymentOrder) -> None:
         """Its money is given back by an operator's decision. It is watched on (`given_up_watching`). Raises as `lose`."""

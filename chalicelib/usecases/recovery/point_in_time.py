@@ -153,6 +153,7 @@ class PointInTimeRecovery:
             move = self._open_move(t) or self._unrecorded_move(t, wallets) if proven else self._open_move(t)
             if move is not None:
                 self._adopt_move(move, t, fee)
+                self._noting.note([block])  # its address has a signed move only now
                 for deposit in self._claims.ids(block, proven):
                     self._deposits.orphan(self._network, deposit, block.hash, block.number)
                 log.warning("%s: %s was %s %s", self._network.id, txid, move.kind, move.id)

@@ -44,7 +44,7 @@ def unlike_ordered(
     """In what `record`, which `sender` pays, is not what the signed bytes of its `attempt` do. Whether they paid, the record alone
     can not tell: of what it was altered to name, the receipt is another's.
 
-    Nothing where a restore has forgotten the bytes: their id is all that is known of them.
+    Nothing where a restore has forgotten the bytes: then the blocks are asked (`forgotten`).
     """
 
     def form(address: str | None) -> str | None:

@@ -32,6 +32,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.accounts.losing import NONCE_USED, Losing
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.forgotten import unlike_met
 from chalicelib.usecases.transactions.given_up import LOST, WHY
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.marks import traces_of
@@ -130,13 +131,16 @@ class MoveBooking:
 
     def _altered(self, move: Move, *attempts: Attempt) -> bool:
         """Whether the record is not what was signed, with an alarm."""
-        payer = self._payer_of(move.kind)
-        each = (unlike_ordered(payer, self._rules, self._network, move, move.source, attempt) for attempt in attempts)
-        wrong = dict.fromkeys(name for names in each for name in names)
+        wrong = dict.fromkeys(name for attempt in attempts for name in self._unlike(move, attempt))
         if wrong:
             named = ", ".join(wrong)
             log.error("ALARM %s: move %s differs from what was signed in %s", self._network.id, move.id, named)
         return bool(wrong)
+
+    def _unlike(self, move: Move, attempt: Attempt) -> list[str]:
+        forgotten = unlike_met(self._network, self._rules, self._store, move, move.source, attempt)
+        payer = self._payer_of(move.kind)
+        return [*unlike_ordered(payer, self._rules, self._network, move, move.source, attempt), *forgotten]
 
     def _fail(self, before: Move, reason: str) -> None:
         after = replace(
