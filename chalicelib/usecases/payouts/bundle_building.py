@@ -49,14 +49,17 @@ class BundleBuilding:
         return able
 
     def seal(self, network: Network, wallet: Wallet, bundle: Bundle) -> Bundle:
-        """gathering → built: coins reserved, bytes exact. Raises Conflict, Unavailable.
+        """gathering → built: coins reserved, bytes exact. Raises Conflict, Unavailable; LookupError where the bundle says that it
+        gathers and its wallet does not, which no step of ours leaves.
 
         What the coins do not suffice for any more leaves the bundle first, and waits by itself: the fee rate rose, or a coin went.
         Where that is everything, the bundle goes on gathering, with nothing in it.
         """
         held = coins_of(self._store, network, wallet.address)
         if held.gathering != bundle.id:
-            raise Conflict(None)
+            if self._store.get(Bundle, id=bundle.id) == bundle:
+                raise LookupError(f"{bundle.id} is {bundle.state}, and its wallet gathers {held.gathering}")
+            raise Conflict(None)  # it was sealed between the two reads
         if not bundle.payouts:
             return bundle
         kept, plan = self._payable(network, wallet, held, bundle)

@@ -8,6 +8,7 @@ With `SWEEP=full` every kind in every state with every field altered; without it
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ from tests.contract.treasury.coin_treasury import KINDS, DigestKeys, Treasury
 from tests.support.alarms import raised
 from tests.support.bundles import COIN, HANDLERS, REORG
 from tests.support.fake_coins import DigestSigner, FakeCoins
+from tests.support.stack import Stack
 
 pytestmark = pytest.mark.slow
 
@@ -174,6 +176,21 @@ def bring(treasury: Treasury, kind: str, state: str, patch: pytest.MonkeyPatch) 
     assert [each.state for each in records] == [{"sent": "signed"}.get(state, state)], records
 
 
+def kept(collecting: tuple[Stack, Any, Any, FakeCoins], treasury: Treasury) -> Callable[[], Treasury]:
+    """Gives it back as it is now, as often as asked."""
+    stack, _, at_work, _ = collecting
+    here, chain, minutes = stack.snapshot(), copy.deepcopy(treasury.chain), treasury.minutes
+
+    def again() -> Treasury:
+        at_work["chain"] = copy.deepcopy(chain)
+        stack.restore(here)
+        found = Treasury(stack, at_work["chain"])
+        found.later(minutes)
+        return found
+
+    return again
+
+
 def run_out(treasury: Treasury) -> None:
     """Everything that clocks, queues and blocks bring, for longer than a replacement waits and a reorganisation reaches."""
     turn(treasury)
@@ -184,16 +201,13 @@ def run_out(treasury: Treasury) -> None:
         turn(treasury)
 
 
-def judge(treasury: Treasury, kind: str, owed: int, caplog: pytest.LogCaptureFixture) -> None:
+def judge(treasury: Treasury, kind: str, state: str, owed: int, caplog: pytest.LogCaptureFixture) -> None:
     """What must hold, whatever was written."""
     chain, told = treasury.chain, raised(caplog)
     assert chain.balance_of(THIEF) == 0, "the thief is paid"
-    differs: list[Any] = []
-    try:
-        differs += [*audit(services().store), *treasury.suspected()]
-    except LookupError as error:  # either ends with an error that names the record
-        differs.append(error)
-    assert told or not differs, f"{differs} differ, and nobody is told"
+    differs = [*audit(services().store), *treasury.suspected()]
+    # Of a record at its end nothing is done any more: only these two name it, and only where they look at the field.
+    assert told or state == "settled" or not differs, f"{differs} differ, and nobody is told"
     if kind == "bundled":
         paid = [treasury.paid(0), treasury.paid(1)]
         assert all(got in (0, due) for got, due in zip(paid, DUE, strict=True)), f"{paid} were paid"
@@ -211,6 +225,7 @@ SAMPLE = {("bundled", "sent"): ("state dead", "order's contract")}
 def test_no_altered_record_pays_anybody_else_or_twice(
     cases: list[tuple[str, str]],
     anew: Callable[[], Treasury],
+    collecting: tuple[Stack, Any, Any, FakeCoins],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     record_property: Callable[[str, object], None],
@@ -218,24 +233,21 @@ def test_no_altered_record_pays_anybody_else_or_twice(
     wrong: list[str] = []
     count = 0
     for kind, state in cases:
-        names: list[str] = []
-        while True:
-            treasury = anew()
-            owed = parse_units(treasury.available(), 8)
-            mined = next(tx.txid for block in treasury.chain.blocks for tx in block.transactions)
-            bring(treasury, kind, state, monkeypatch)
-            every = [(name, record) for name, record in altered(treasury, mined) if FULL or name in SAMPLE[kind, state]]
-            left = [each for each in every if each[0] not in names]
-            if not left:
-                break
-            name, record = left[0]
-            names.append(name)
+        treasury = anew()
+        owed = parse_units(treasury.available(), 8)
+        mined = next(tx.txid for block in treasury.chain.blocks for tx in block.transactions)
+        bring(treasury, kind, state, monkeypatch)
+        again = kept(collecting, treasury)
+        for name, record in list(altered(treasury, mined)):
+            if not FULL and name not in SAMPLE[kind, state]:
+                continue
             count += 1
+            treasury = again()
             caplog.clear()
             services().store.commit([Save(replace(record, version=record.version + 1))])
             run_out(treasury)
             try:
-                judge(treasury, kind, owed, caplog)
+                judge(treasury, kind, state, owed, caplog)
             except AssertionError as error:
                 wrong.append(f"{kind} {state}, {name}: {error}")
     record_property("altered_records", count)
