@@ -240,7 +240,10 @@ class FakeCoins:
         return Signed(json.dumps({"signed": unsigned}).encode().hex(), hashlib.sha256(unsigned.encode()).hexdigest())
 
     def proved(self, raw: str, coins: Sequence[Unspent]) -> ProvedCoins:
-        unsigned = json.loads(bytes.fromhex(raw))["signed"]
+        written = json.loads(bytes.fromhex(raw))
+        if "by" in written:
+            raise ValueError("no key of the coins signed it")
+        unsigned = written["signed"]
         does = self.explain(unsigned)
         if sorted(map(tuple, self._written(unsigned)["in"])) != sorted((coin.outpoint, coin.amount) for coin in coins):
             raise ValueError("the signed transaction spends other coins")
@@ -248,7 +251,10 @@ class FakeCoins:
 
     def broadcast(self, raw: str) -> None:
         self._up()
-        unsigned = json.loads(bytes.fromhex(raw))["signed"]
+        written = json.loads(bytes.fromhex(raw))
+        if "by" in written:
+            raise Refused("mandatory-script-verify-flag-failed")
+        unsigned = written["signed"]
         does = self.explain(unsigned)
         txid = hashlib.sha256(unsigned.encode()).hexdigest()
         self.sent.append(txid)

@@ -80,14 +80,18 @@ class BundleSettlement:
     def due(self, bundle: Bundle) -> Due:
         """One that is not signed has open payouts: the function that signs is asked for those."""
         if bundle.state in _UNSIGNED:
-            return "never"
+            return "always" if bundle.signed else "never"
         return "by chain" if bundle.state == "signed" and bundle.signed else "always"
 
     def followed(self, id: str) -> Bundle | None:
         bundle = self._store.get(Bundle, id=id)
         if bundle is None:
             raise LookupError(f"the bundle {id} is gone")
-        return None if bundle.state in _UNSIGNED else bundle
+        if bundle.state not in _UNSIGNED:
+            return bundle
+        if bundle.signed:
+            log.error("ALARM %s: %s differs from what was signed in its state: it is %s", self._network.id, id, bundle.state)
+        return None
 
     def priority(self, bundle: Bundle) -> Priority:
         return bundle.priority

@@ -56,7 +56,8 @@ def to_thief(unsigned: str) -> str:
 
 
 def signed_by_nobody(unsigned: str) -> str:
-    return json.dumps({"signed": unsigned}).encode().hex()
+    """By somebody else: a node refuses it."""
+    return json.dumps({"signed": unsigned, "by": "nobody"}).encode().hex()
 
 
 def of_order(order: PaymentOrder, mined: str) -> Iterator[tuple[str, Record]]:
