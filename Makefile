@@ -34,15 +34,11 @@ test: $(STAMP)
 	$(PYTEST); tests=$$?; \
 	if wait $$lint; then echo "make lint passed."; else echo "make lint failed: see .local/lint.log"; tests=1; fi; exit $$tests
 
-# Every call of the main paths fails once in every way, and properties are tried on new examples: longer than a check has time for.
+# Every call of the main paths fails once in every way, properties are tried on new examples, and what is marked `sweep` runs: longer
+# than a check has time for.
 sweep: $(STAMP)
-	SWEEP=full $(PYTEST) tests/faults tests/unit tests/concurrency tests/nodes/test_treasury.py tests/nodes/test_hostile_load.py \
-		tests/nodes/test_eight_networks.py \
-		tests/contract/api/test_schemathesis.py tests/contract/api/test_hostile_input.py \
-		tests/contract/payouts/test_renewed_payouts.py tests/contract/payouts/test_bundles.py \
-		tests/contract/treasury/test_utxo_cuts.py tests/contract/treasury/test_altered_utxo_records.py \
-		tests/contract/transactions/test_altered_records.py \
-		tests/contract/withdrawals/test_withdrawal_batches.py tests/contract/sandbox/test_sandbox_properties.py
+	SWEEP=full $(PYTEST) tests/faults tests/unit tests/concurrency \
+		$$(grep -rlE --include='test_*.py' 'SWEEP|mark\.sweep' tests/contract tests/nodes)
 
 # Without the contract tests: thousands of them ask the whole service, which takes minutes.
 quick: $(STAMP)

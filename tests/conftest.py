@@ -78,7 +78,16 @@ def stack(started_stack: Stack) -> Iterator[Stack]:
         yield started_stack
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only `make sweep` has time for, and spread the slow tests over the workers."""
+    if os.environ.get("SWEEP") != "full":
+        long = [item for item in items if item.get_closest_marker("sweep")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("sweep")]
+    _spread(items)
+
+
+def _spread(items: list[pytest.Item]) -> None:
     """Each worker begins with its share of the slow tests: at the end, who has nothing left takes short ones from the others.
 
     Workers get the list in equal parts, one after the other (`--dist worksteal`), so the slow ones are put at each part's head.

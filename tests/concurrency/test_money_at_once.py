@@ -91,6 +91,7 @@ def test_many_functions_at_one_nonce(on_dynamodb: Stack) -> None:
     assert shop.paid(coin="ftm") == 4 * ETHER // 100
 
 
+@pytest.mark.sweep
 def test_many_functions_at_one_line(on_dynamodb: Stack) -> None:
     """Two merchants' messages at once, more of them than payments: each is begun once, and the nonces have no gap."""
     one, other = crowd(on_dynamodb, "bsc", "bnb"), crowd(on_dynamodb, "bsc", "bnb")
@@ -125,6 +126,7 @@ def test_polls_at_once_credit_a_deposit_once(on_dynamodb: Stack) -> None:
     assert all(shop.told(invoice["id"])["invoice.completed"] == 1 for invoice in made)
 
 
+@pytest.mark.sweep
 def test_polls_and_functions_at_once_collect_once(on_dynamodb: Stack) -> None:
     """One plan of many polls, one nonce each for a top-up and a payment, one signature of many, for whoever has the seed."""
     shop = crowd(on_dynamodb, "ethereum")
@@ -171,6 +173,7 @@ def test_polls_and_functions_at_once_collect_once(on_dynamodb: Stack) -> None:
     assert len(moves("topup", "sweep")) == 2 and len(shop.journal("move_signed")) == 2
 
 
+@pytest.mark.sweep
 def test_signatures_at_once_open_one_payout(on_dynamodb: Stack) -> None:
     shop = crowd(on_dynamodb, "tron", "trx", "90")
     enabled(lambda body: on_dynamodb.call("PUT", "/v1/merchant/settings", shop.key, json=body))
@@ -212,6 +215,7 @@ def test_cancelled_or_paid_and_never_both(on_dynamodb: Stack) -> None:
     assert shop.balance("matic")["frozen"] == "0"
 
 
+@pytest.mark.sweep
 def test_batches_and_single_ones_share_a_balance(on_dynamodb: Stack) -> None:
     shop = crowd(on_dynamodb, "litecoin", "ltc", "10")
 
@@ -241,6 +245,7 @@ def test_batches_and_single_ones_share_a_balance(on_dynamodb: Stack) -> None:
     assert shop.paid(LITECOIN_PAYEE, "ltc") == reserved * 10**8
 
 
+@pytest.mark.sweep
 def test_credited_or_returned_and_never_both(on_dynamodb: Stack) -> None:
     """Operators who decide about one payment on the wrong network at once, while polls go on."""
     shop = crowd(on_dynamodb, "polygon", "matic")

@@ -36,6 +36,7 @@ def shop(aws: LocalAws, utxo_node: UtxoNode, monkeypatch: pytest.MonkeyPatch) ->
     wiring.forget()
 
 
+@pytest.mark.parametrize("utxo_node", ["litecoin", pytest.param("bitcoin", marks=pytest.mark.sweep)], indirect=True)
 def test_several_are_paid_by_one_transaction_through_reorganisation_and_replacement(shop: Shop) -> None:
     to = [shop.node.new_address() for _ in range(3)]
     ids = [shop.withdraw(amount, address) for amount, address in zip(("0.1", "0.2", "0.05"), to, strict=True)]

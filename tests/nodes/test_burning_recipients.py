@@ -75,7 +75,7 @@ def kept(running_aws: LocalAws) -> Iterator[dict[str, Kept]]:
         yield found
 
 
-@pytest.fixture(params=["arbitrum", "ethereum"])
+@pytest.fixture(params=["arbitrum", pytest.param("ethereum", marks=pytest.mark.sweep)])
 def merchant(kept: dict[str, Kept], request: pytest.FixtureRequest) -> Iterator[Merchant]:
     """A merchant with a whole coin; the hot wallet pays the fees."""
     with kept[request.param].back() as made:

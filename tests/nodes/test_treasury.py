@@ -2,13 +2,11 @@
 withdrawals go out, two reorganisations take blocks away in between, and one provider dies. In the end everything is where it
 should be, once: the books are whole, and reconciled with the chains to the last unit. By the HTTP interface, schedules and queues.
 
-That is `make sweep`, four minutes of one core. A check does the same with a twelfth of the addresses, and of the withdrawals with
-an eighth.
+Four minutes of one core: `make sweep` has them.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -33,14 +31,13 @@ from tests.nodes.grounds import CHAINS, UtxoGround, ground_of
 from tests.support.node_proxy import NodeProxy
 from tests.support.stack import Stack, first_stack
 
-pytestmark = [pytest.mark.nodes, pytest.mark.slow]
+pytestmark = [pytest.mark.nodes, pytest.mark.slow, pytest.mark.sweep]
 
-WHOLE = os.environ.get("SWEEP") == "full"
-ADDRESSES = 25 if WHOLE else 2
-"""On each of the eight networks: 200 in all. A check has time for a twelfth; `make sweep` has it all."""
+ADDRESSES = 25
+"""On each of the eight networks: 200 in all."""
 DEPOSITS = 5 * ADDRESSES
 """On each network: 1,000 in all."""
-WITHDRAWALS = {slug: (38 if slug in NETWORK_ORDER[:4] else 37) if WHOLE else 5 for slug in NETWORK_ORDER}
+WITHDRAWALS = {slug: 38 if slug in NETWORK_ORDER[:4] else 37 for slug in NETWORK_ORDER}
 MINUTE_MS = 60_000
 SILENCE = 5
 """Minutes after which a provider that died has no vote."""
@@ -167,7 +164,7 @@ def assert_waits_for_the_operator(day: Day, caplog: pytest.LogCaptureFixture) ->
     assert all((move.network, move.asset) == (bsc, usdt) and move.amount > 1_000 * 10**18 for move in large), large
     waiting = [each for each in services().store.every(Withdrawal) if each.status not in FINAL]
     assert all((each.asset, each.pending_reason) == (usdt, "liquidity") for each in waiting), waiting
-    assert bool(large) == bool(waiting) == WHOLE
+    assert large and waiting
     assert {work.lane for work in services().store.every_work() if work.kind in ("payout", "sent", "move")} <= {bsc}
 
 

@@ -5,7 +5,6 @@ Memory is measured in a process of its own (`heavy_reading`), with the libraries
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,24 +39,24 @@ from tests.support.heavy_coins import TRC20, TronBlocks, UtxoBlocks
 from tests.support.heavy_node import OURS, TOKEN, EvmBlocks, read_apart, served
 
 MOST_MB = 300
-BLOCKS = 50 if os.environ.get("SWEEP") == "full" else 30
-"""As many as a scan asks for at once; a check has twice and three times what is held, which shows as much."""
 NETWORKS: dict[str, Network] = {network.slug: network for network in default_networks("live")}
 UNTRACED = replace(NETWORKS["ethereum"], tracing="off")
 
 HEAVY: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "30 blocks of 9,000 transfers of nothing": ("evm", 30, lambda: EvmBlocks(30, logs=9_000)),
     "one block of 42,000 transfers": ("evm", 1, lambda: EvmBlocks(1, logs=42_000, units=1)),
-    f"{BLOCKS} blocks of 6,600 payments": ("evm", BLOCKS, lambda: EvmBlocks(BLOCKS, transactions=6_600)),
+    "50 blocks of 6,600 payments": ("evm", 50, lambda: EvmBlocks(50, transactions=6_600)),
     "a deposit beside 180,000 logs of its transaction": ("evm", 1, lambda: EvmBlocks(1, ours=1, bare=180_000)),
     "30 deposits, each beside 9,000 logs": ("evm", 1, lambda: EvmBlocks(1, ours=30, bare=9_000)),
     "5 blocks of 110,000 outputs": ("utxo", 5, lambda: UtxoBlocks(5, bare=110_000)),
-    f"{BLOCKS} blocks of 9,000 transfers on tron": ("tron", BLOCKS, lambda: TronBlocks(BLOCKS, logs=9_000, units=1)),
+    "50 blocks of 9,000 transfers on tron": ("tron", 50, lambda: TronBlocks(50, logs=9_000, units=1)),
 }
+LONG = ("50 blocks of 6,600 payments", "30 blocks of 9,000 transfers of nothing", "50 blocks of 9,000 transfers on tron")
+"""Many blocks are asked for like the five of outputs, which a check has time for."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", HEAVY)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.sweep] * (name in LONG)) for name in HEAVY])
 def test_what_is_held_at_once_fits_into_a_function(name: str) -> None:
     family, last, made = HEAVY[name]
     blocks = made()
