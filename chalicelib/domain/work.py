@@ -51,6 +51,10 @@ NOTICE = "note"
 write these rows and no others: it talks to strangers, and is not to tell merchants of payments, or to order any."""
 HELD = "held"
 """The beginning of the `order` of work that waits for no time: behind all times, as text."""
+TIME_DIGITS = 15
+"""Digits of a time in an `order`: all orders of deliveries end with one."""
+BEHIND = "wait"
+"""The same of a delivery that waits for an earlier one of its object: behind parked ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ def lane_of(id: str) -> str:
 
 def time_order(at: int) -> str:
     """`at` (milliseconds since 1970) as an `order`: sorts as text the way the times do."""
-    return f"{at:015d}"
+    return f"{at:0{TIME_DIGITS}d}"
 
 
 def held_order(since: int) -> str:
@@ -113,7 +117,7 @@ def held_order(since: int) -> str:
 
 def is_held(work: Work) -> bool:
     """Whether the work has no due time."""
-    return work.order.startswith(HELD)
+    return work.order.startswith((HELD, BEHIND))
 
 
 def time_lane(work: Work) -> str | None:

@@ -67,9 +67,13 @@ class Delivery(CamelRecord):
     attempts: list[Attempt] = Field(description="Oldest first.")
     last_response_status: int | None = Field(default=None, description="Of the last attempt, where an answer came.", examples=[200])
     next_attempt_at: Time | None = Field(
-        default=None, description="While it is pending, and not held. Not before the end of its endpoint's rest (`restsUntil`)."
+        default=None,
+        description="While it is pending, and waits for nothing else. Not before the end of its endpoint's rest (`restsUntil`).",
     )
     held: bool | None = Field(default=None, description="True while it waits for its paused endpoint to go on.")
+    waits_for_earlier: bool | None = Field(
+        default=None, description="True while an earlier event of its object is not answered yet."
+    )
     redelivered_as: str | None = Field(
         default=None,
         description="The latest delivery of the same event that was asked for after this one had ended.",

@@ -47,11 +47,12 @@ DELIVERIES = Listing(
         whole("lastResponseStatus", lambda r, _: r.attempts[-1].status if r.attempts else None, "What the receiver answered last."),
         time(
             "nextAttemptAt",
-            lambda r, _: r.due_at if r.status == "pending" and not r.held else None,
+            lambda r, _: r.due_at if r.status == "pending" and not r.parked else None,
             "When it is due again; that its endpoint rests (`restsUntil`) does not count here.",
         ),
         time("finishedAt", lambda r, _: r.finished_at, "When it was delivered or given up."),
         flag("held", lambda r, _: r.held, "Whether it waits for its paused endpoint to go on."),
+        flag("waitsForEarlier", lambda r, _: r.behind is not None, "Whether it waits for an earlier event of its object."),
         text("redeliveryId", lambda r, _: r.job_id, "The job that made it.", sortable=False),
     ),
     family="dlv",

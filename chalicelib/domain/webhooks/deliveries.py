@@ -15,7 +15,7 @@ from typing import Literal
 from chalicelib.domain.ids import TenantId, derived_id
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint
-from chalicelib.domain.work import HELD, Work, held_order, lane_of, time_order
+from chalicelib.domain.work import BEHIND, TIME_DIGITS, Work, held_order, lane_of, time_order
 
 DeliveryStatus = Literal["pending", "delivered", "dead", "cancelled"]
 
@@ -68,7 +68,8 @@ class Delivery:
     at the event's first delivery, the latest of all. `earlier_id` is the one that was the latest before this one was made: from the
     first one's `again_id` on they lead through all of them. `job_id` is the job that made it (`domain/webhooks/redelivery.py`).
     `unasked`: no message asks for the next attempt, however near it is, since its chain would be too long
-    (`usecases/base/message_chains.py`).
+    (`usecases/base/message_chains.py`). `behind`: it waits for an earlier event of its object, at this place among those that do
+    (`domain/webhooks/ordering.py`).
     """
 
     tenant: TenantId
@@ -88,7 +89,13 @@ class Delivery:
     earlier_id: str | None = None
     job_id: str | None = None
     unasked: bool = False
+    behind: str | None = None
     version: int = 1
+
+    @property
+    def parked(self) -> bool:
+        """Whether it waits for no time: for its endpoint to go on, or for an earlier event."""
+        return self.held or self.behind is not None
 
     @property
     def scheduled(self) -> bool:
@@ -122,6 +129,14 @@ class Delivery:
         """The delivery, parked until its endpoint resumes."""
         return replace(next_version(self), held=True)
 
+    def parked_behind(self, place: str) -> Delivery:
+        """The delivery, waiting for an earlier one of its object; `place` is that of `ordering.place_behind`."""
+        return replace(next_version(self), behind=place)
+
+    def released(self) -> Delivery:
+        """The delivery, waiting for no other: due when it was, so that it goes before those that came after it."""
+        return replace(next_version(self), behind=None)
+
     def cancelled(self, reason: str, now: int) -> Delivery:
         return replace(next_version(self), status="cancelled", reason=reason, held=False, finished_at=now)
 
@@ -146,9 +161,11 @@ def delivery_work(delivery: Delivery) -> Work:
     """Open work: make the delivery's next attempt. A new row after every rescheduling: its order is the due time.
 
     The id also has the number of attempts, and whether the schedule starts the next one, so that the row alone says what it is
-    about. Parked deliveries lie in the order in which they were made.
+    about. Parked deliveries lie in the order in which they were made, those that wait for an earlier one by object and sequence.
     """
     order = held_order(delivery.created_at) if delivery.held else time_order(delivery.due_at)
+    if delivery.behind is not None:
+        order = f"{BEHIND}{delivery.behind}{time_order(delivery.created_at)}"
     by = "schedule" if delivery.scheduled else "message"
     id = f"{delivery.id}|{delivery.event_id}|{len(delivery.attempts)}|{by}"
     return Work("delivery", line_of(delivery.tenant, delivery.endpoint_id), order, id)
@@ -183,7 +200,7 @@ def due_of(work_id: str) -> Due:
 
 def outlived(work: Work, now: int) -> bool:
     """Whether such work is older than deliveries are kept: its delivery may have expired."""
-    return int(work.order.removeprefix(HELD)) // 1000 + KEEP_SECONDS <= now // 1000
+    return int(work.order[-TIME_DIGITS:]) // 1000 + KEEP_SECONDS <= now // 1000
 
 
 def unheld_work(endpoint: WebhookEndpoint) -> Work:

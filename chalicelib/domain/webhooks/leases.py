@@ -39,7 +39,8 @@ class Turn:
     `began`, as ids of its work: a batch left there was cut short by a crash. `wanted` is a wake-up flag: another worker came
     during the lease, so look again; `wanted_held`: also at parked deliveries. `rests_until`: the receiver asked for a pause.
     `failing_since` is the first failure since the last success, `failures` how many there were: of the endpoint as it has been
-    since `fresh_at`, see `WebhookEndpoint`.
+    since `fresh_at`, see `WebhookEndpoint`. `blockers` are the deliveries that hold up later ones (`domain/webhooks/ordering.py`).
+    `drained_at`: the deliveries that were parked by pauses until then (`WebhookEndpoint.unheld_at`) have been sent.
     """
 
     tenant: TenantId
@@ -55,6 +56,8 @@ class Turn:
     failures: int = 0
     failing_since: int | None = None
     fresh_at: int = 0
+    blockers: tuple[str, ...] | None = None
+    drained_at: int | None = None
     version: int = 1
 
     def taken(self, now: int) -> bool:
@@ -90,10 +93,11 @@ class Turn:
         return replace(self, failures=0, failing_since=None, rests_until=0, fresh_at=fresh_at)
 
     def with_health_of(self, other: Turn) -> Turn:
-        """The stored lease with the health that `other` has. The version stays."""
+        """The stored lease with the health and the blockers that `other`, its holder's, has. The version stays."""
         return replace(
-            self, failures=other.failures, failing_since=other.failing_since, rests_until=other.rests_until, fresh_at=other.fresh_at
-        )
+            self, failures=other.failures, failing_since=other.failing_since, rests_until=other.rests_until,
+            fresh_at=other.fresh_at, blockers=other.blockers, drained_at=other.drained_at,
+        )  # fmt: skip
 
     def faring(self, succeeded: int, failed_at: tuple[int, ...], rests_until: int) -> Turn:
         """The lease with the result of a batch: how many succeeded, and when others failed. The version stays: nothing is

@@ -138,6 +138,16 @@ class Deliveries:
         aside = delivery.put_aside()
         self._try([Save(aside), Close(delivery_work(delivery)), Open(delivery_work(aside)), Still(endpoint)])
 
+    def park_behind(self, delivery: Delivery, place: str) -> None:
+        """Park a due delivery until an earlier event of its object has been answered. Raises Unavailable."""
+        parked = delivery.parked_behind(place)
+        self._try([Save(parked), Close(delivery_work(delivery)), Open(delivery_work(parked))])
+
+    def release(self, parked: Delivery) -> bool:
+        """Make a delivery due that waited for an earlier one; False where it has changed meanwhile. Raises Unavailable."""
+        due = parked.released()
+        return self._try([Save(due), Close(delivery_work(parked)), Open(delivery_work(due))])
+
     def forget(self, work: Work, tenant: TenantId, seen: Delivery | None) -> None:
         """Close work that no pending delivery stands behind: `seen` is the delivery as read, None where there is none. Raises
         Unavailable.

@@ -14,15 +14,14 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import replace
 from typing import Literal, TypeVar
 
 from chalicelib.domain.ids import TenantId, new_id
-from chalicelib.domain.webhooks.deliveries import Delivery, delivery_key, delivery_work, due_of, line_of
-from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint
-from chalicelib.domain.webhooks.leases import DISABLED_AFTER_MS, EARLY_MS, FAILING_AFTER, SLOW_WAVE_MS, TURN_MS, WAVE, Turn
-from chalicelib.domain.work import HELD, Work, held_order, time_order
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_work, due_of
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.leases import DISABLED_AFTER_MS, EARLY_MS, FAILING_AFTER, SLOW_WAVE_MS, TURN_MS, Turn
+from chalicelib.domain.webhooks.ordering import Blockers
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
@@ -31,13 +30,12 @@ from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.secrets import Opener
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.webhooks.deliveries import Deliveries, Sent
+from chalicelib.usecases.webhooks.looks import Look, Looks
 from chalicelib.usecases.webhooks.notices import well_again
+from chalicelib.usecases.webhooks.ordering import Ordering
 from chalicelib.usecases.webhooks.signing_secrets import opened
 
 log = logging.getLogger(__name__)
-
-UNSEEN_MS = 60_000
-"""An event that is not there so long after its delivery was made is no longer kept; before, it may only not be seen yet."""
 
 Tried = Sent | Exception
 Outcome = Literal["idle", "taken", "resting", "done", "more", "lost"]
@@ -54,30 +52,6 @@ def in_threads(jobs: Sequence[Callable[[], T]]) -> list[T]:
     return [one.result() for one in running]
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """The due deliveries of an endpoint as stored now: `wave` is to be sent, `aside` is to be settled without sending.
-
-    `whole`: nothing more was due. `unseen` are rows whose event is not there yet, and will be at any moment.
-    """
-
-    turn: Turn
-    endpoint: WebhookEndpoint | None
-    wave: list[tuple[Delivery, EventRecord]]
-    aside: list[Callable[[], object]]
-    unseen: list[Work]
-    whole: bool
-
-    @property
-    def due(self) -> bool:
-        return bool(self.wave or self.aside)
-
-    def with_health_of(self, own: Turn | None) -> Turn:
-        """The lease as stored, with the failures that its holder counted, unless the endpoint was mended since."""
-        turn = self.turn if own is None else self.turn.with_health_of(own)
-        return turn if self.endpoint is None else turn.forgiven(self.endpoint.fresh_at)
-
-
 class Leases:
     """Takes leases. `together` runs the attempts of a batch."""
 
@@ -92,6 +66,8 @@ class Leases:
     ) -> None:
         self._store, self._queues, self._clock = store, queues, clock
         self._deliveries, self._opener, self._together = deliveries, opener, together
+        self._ordering = Ordering(store, deliveries)
+        self._looks = Looks(store, clock, deliveries, self._ordering)
 
     def take(self, tenant: TenantId, endpoint_id: str, *, held: bool = False) -> Outcome:
         """Send the due deliveries of an endpoint. Safe twice, at once, early or late; `held`: parked deliveries as well.
@@ -104,7 +80,7 @@ class Leases:
         me = new_id("turn", started)
         own: Turn | None = None
         while True:
-            look = self._look(tenant, endpoint_id, held)
+            look = self._looks.look(tenant, endpoint_id, own, held=held)
             now = self._clock.now_ms()
             if own is None and (look.turn.taken(now) or look.turn.died(now)):
                 if look.turn.died(now):
@@ -116,7 +92,7 @@ class Leases:
                 log.warning("the turn of webhook endpoint %s was taken by another worker: the lease had ended", endpoint_id)
                 return "lost"
             held = held or look.turn.wanted_held
-            turn = look.with_health_of(own)
+            turn = look.mine
             outcome = self._ended(look, turn, now, started, first=own is None)
             if outcome == "done" and look.turn.wanted:
                 # The wake-up flag may be younger than the read of due deliveries: take it away, and read once more.
@@ -132,68 +108,11 @@ class Leases:
                 own = own if sending is None else sending
                 # Nothing more was due, and a worker that brought a delivery since has left its wake-up flag: the lease can not be
                 # given back then. Not where the flag was there before: a worker that saw it after this read relies on it.
-                all_seen = look.whole and not (look.aside or look.unseen or look.turn.wanted)
+                all_seen = look.whole and not (look.aside or look.unseen or look.waiting or look.turn.wanted)
                 if sending is not None and all_seen and self._saved(sending.over()):
                     return "done"
 
-    def _look(self, tenant: TenantId, endpoint_id: str, held: bool) -> _Look:
-        """Read due deliveries and change nothing: only the holder of the lease changes them."""
-        now = self._clock.now_ms()
-        line = line_of(tenant, endpoint_id)
-        rows = self._store.open_work("delivery", line, upto=time_order(now + EARLY_MS), limit=WAVE)
-        if held and len(rows) < WAVE:
-            rows += self._put_aside(line, f"{HELD}~", WAVE - len(rows))
-        place = {"tenant": tenant, "id": endpoint_id}
-        turn, endpoint, *found = self._store.get_many(
-            [
-                (Turn, {"tenant": tenant, "endpoint_id": endpoint_id}),
-                (WebhookEndpoint, place),
-                *((Delivery, delivery_key(tenant, row.id)) for row in rows),
-                *((EventRecord, {"tenant": tenant, "id": due_of(row.id).event_id}) for row in rows),
-            ]
-        )
-        turn = turn or Turn(tenant, endpoint_id, ttl=now // 1000 + KEEP_SECONDS, version=0)
-        look = _Look(turn, endpoint, [], [], [], len(rows) < WAVE)
-        for row, delivery, event in zip(rows, found[: len(rows)], found[len(rows) :], strict=True):
-            self._sort(look, row, delivery, event, now)
-        if endpoint is not None and endpoint.paused and not held:
-            self._outlived(look, endpoint, now)
-        return look
-
-    def _put_aside(self, line: str, upto: str, limit: int) -> list[Work]:
-        """The parked deliveries of an endpoint, the oldest first."""
-        return self._store.open_work("delivery", line, after=Work("delivery", line, HELD, ""), upto=upto, limit=limit)
-
-    def _outlived(self, look: _Look, endpoint: WebhookEndpoint, now: int) -> None:
-        """End parked deliveries that waited longer than deliveries are kept, as new ones come in."""
-        rows = self._put_aside(line_of(endpoint.tenant, endpoint.id), held_order(now - KEEP_SECONDS * 1000), WAVE)
-        found = self._store.get_many([(Delivery, delivery_key(endpoint.tenant, row.id)) for row in rows]) if rows else []
-        for row, delivery in zip(rows, found, strict=True):
-            if delivery is None or delivery.status != "pending" or delivery_work(delivery) != row:
-                look.aside.append(partial(self._deliveries.forget, row, endpoint.tenant, delivery))
-            else:
-                look.aside.append(partial(self._deliveries.cancel, delivery, "the endpoint was paused for 30 days", endpoint))
-
-    def _sort(self, look: _Look, row: Work, delivery: Delivery | None, event: EventRecord | None, now: int) -> None:
-        """Sort one due row: to send, to settle without sending, or not seen yet."""
-        ours, endpoint = self._deliveries, look.endpoint
-        if delivery is None or delivery.status != "pending" or delivery_work(delivery) != row:
-            look.aside.append(partial(ours.forget, row, look.turn.tenant, delivery))
-        elif endpoint is None:
-            look.aside.append(partial(ours.cancel, delivery, "the endpoint was deleted", None))
-        elif not endpoint.enabled:
-            look.aside.append(partial(ours.cancel, delivery, "the endpoint is disabled", endpoint))
-        elif event is None:
-            if now - delivery.created_at < UNSEEN_MS:
-                look.unseen.append(row)
-            else:
-                look.aside.append(partial(ours.cancel, delivery, "the event is no longer kept", endpoint))
-        elif not endpoint.paused:
-            look.wave.append((delivery, event))
-        elif not delivery.held:
-            look.aside.append(partial(ours.put_aside, delivery, endpoint))
-
-    def _ended(self, look: _Look, turn: Turn, now: int, started: int, *, first: bool) -> Outcome | None:
+    def _ended(self, look: Look, turn: Turn, now: int, started: int, *, first: bool) -> Outcome | None:
         """How the lease ends; None while its holder goes on."""
         if not look.due:
             return "idle" if first else "done"
@@ -201,7 +120,7 @@ class Leases:
             return "resting"
         return "more" if now - started >= TURN_MS else None
 
-    def _go_on(self, look: _Look, turn: Turn, now: int, me: str, held: bool) -> Turn | None:
+    def _go_on(self, look: Look, turn: Turn, now: int, me: str, held: bool) -> Turn | None:
         """Take or keep the lease, settle what needs no sending, and send the batch; the lease with the outcomes.
 
         None: another worker changed the lease first, and nothing was done.
@@ -210,8 +129,10 @@ class Leases:
         # Before the lease is taken: where KMS does not answer, no attempt has begun that would count as interrupted.
         secrets = opened(self._opener, endpoint, now) if endpoint is not None and look.wave else ()
         taken = turn.with_wave(tuple(delivery_work(delivery).id for delivery, _ in look.wave), now, me)
+        taken = replace(taken, blockers=look.blockers.texts)
         if not self._saved(taken):
             return None
+        taken = self._unblocked(look, taken)
         for settle in look.aside:
             settle()
         if endpoint is None or not look.wave:
@@ -220,6 +141,7 @@ class Leases:
         sent = [one for one in tried if isinstance(one, Sent)]
         failed = tuple(one.attempt.at for one in sent if not one.attempt.succeeded)
         taken = taken.faring(len(sent) - len(failed), failed, max((one.rests_until for one in sent), default=0))
+        taken = self._ordered(look, taken, tried)
         self._judge(endpoint, taken)
         self._ask_again(sent, taken, held)
         for one in tried:
@@ -227,7 +149,24 @@ class Leases:
                 raise one
         return taken
 
-    def _taken_over(self, look: _Look, now: int, me: str) -> Turn | None:
+    def _unblocked(self, look: Look, turn: Turn) -> Turn:
+        """The lease once what ends without sending holds up nothing. Before it ends: then it is found again after a crash."""
+        blockers = look.blockers
+        for delivery_id in look.ending:
+            blockers = self._ordering.ended(turn.tenant, turn.endpoint_id, delivery_id, blockers)
+        return replace(turn, blockers=blockers.texts)
+
+    def _ordered(self, look: Look, turn: Turn, tried: Sequence[Tried]) -> Turn:
+        """The lease with what holds up later events now that the batch was sent."""
+        blockers = before = Blockers.stored(turn.blockers)
+        for (_, event), one in zip(look.wave, tried, strict=True):
+            if isinstance(one, Sent) and one.outcome != "overtaken":
+                blockers = self._ordering.after(one.delivery, event, blockers)
+        sent = {delivery.id for delivery, _ in look.wave}
+        look.waiting += sum(one.delivery not in sent and before.find(one.delivery) is None for one in blockers.all)
+        return replace(turn, blockers=blockers.texts)
+
+    def _taken_over(self, look: Look, now: int, me: str) -> Turn | None:
         """Take the lease of a dead worker, and record its batch as interrupted; None: another worker did."""
         dead = look.turn
         own = dead.taken_over(now, me)
@@ -235,11 +174,14 @@ class Leases:
             return None
         hand = [due_of(id) for id in dead.hand]
         wanted = [(Delivery, {"tenant": dead.tenant, "id": one.delivery_id}) for one in hand]
+        found = self._store.get_many(wanted)
         interrupted = [
             self._deliveries.interrupted(delivery, dead.began)
-            for one, delivery in zip(hand, self._store.get_many(wanted), strict=True)
+            for one, delivery in zip(hand, found, strict=True)
             if delivery is not None and delivery.status == "pending" and len(delivery.attempts) == one.attempts
         ]
+        now_stored = {one.id: one for one in found if one is not None} | {one.delivery.id: one.delivery for one in interrupted}
+        own = self._ordering.restored(own, list(now_stored.values()))
         if look.endpoint is not None:
             own = own.forgiven(look.endpoint.fresh_at).faring(0, tuple(one.attempt.at for one in interrupted), 0)
             self._judge(look.endpoint, own)
@@ -297,7 +239,7 @@ class Leases:
         for seconds in sorted({_seconds(at - now) for at in times}):
             self._wake(turn, seconds, held=held and seconds == rest)
 
-    def _ask_later(self, look: _Look, turn: Turn, outcome: Outcome, took: int, held: bool) -> None:
+    def _ask_later(self, look: Look, turn: Turn, outcome: Outcome, took: int, held: bool) -> None:
         """Send a message for due deliveries that are not sent yet. For the end of a rest the worker that began it sent one, which
         may be early."""
         if outcome == "more":

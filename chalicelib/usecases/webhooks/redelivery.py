@@ -98,7 +98,7 @@ class Redelivery:
         """A delivery as merchants see it: while it waits, its time is not before the end of its endpoint's rest. Raises
         NotFound."""
         found = self.delivery(tenant, id)
-        if found.status != "pending" or found.held:
+        if found.status != "pending" or found.parked:
             return found
         place = {"tenant": tenant, "endpoint_id": found.endpoint_id}
         endpoint, turn = self._store.get_many([(WebhookEndpoint, {"tenant": tenant, "id": found.endpoint_id}), (Turn, place)])
@@ -152,7 +152,7 @@ class Redelivery:
             now = self._clock.now_ms()
             if before.status != "pending":
                 after, changes = _again(before, first, event, endpoint, now)
-            elif before.held or before.due_at <= now + EARLY_MS:
+            elif before.parked or before.due_at <= now + EARLY_MS:
                 after, changes = before, []  # it is on its way: the worker that sends it must find it as it was
             else:
                 after = before.hurried(now)

@@ -7,7 +7,6 @@ again, and telling again makes nothing new (`made_once`, also for what is redeli
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -61,10 +60,14 @@ class Relay:
         # Its place is what rights go by: a row that calls itself another would be taken for that one, and that one be removed.
         if row.id != outbox_id or row.is_forged:
             raise ValueError(f"outbox row {outbox_id} is not one that its place may hold: who wrote it?")
-        # Commands first: a payment is not to wait because an event can not be written.
-        for command in row.commands:
-            self._send(command)
-        for endpoint in self._make_deliveries(row):
+        try:
+            waking = self._make_deliveries(row)
+        finally:
+            # Behind the events: what a command brings about is told later than these. And though they can not be written: a
+            # payment is not to wait for that.
+            for command in row.commands:
+                self._send(command)
+        for endpoint in waking:
             self._queues.wake(endpoint.tenant, endpoint.id, failing=endpoint.failing_since is not None)
         try:
             self._store.commit([Close(outbox_work(row)), Delete(OutboxRow, {"id": row.id})])
@@ -87,20 +90,20 @@ class Relay:
         """
         start = self._clock.now_ms()
         told = failed = 0
-        lanes = [str(lane) for lane in range(LANES)]
-        random.shuffle(lanes)
-        for lane in lanes:
-            old = self._store.open_work("outbox", lane, upto=time_order(start - SWEEP_AGE_MS), limit=SWEEP_LIMIT)
+        works: list[Work] = []
+        for lane in map(str, range(LANES)):
+            works += self._store.open_work("outbox", lane, upto=time_order(start - SWEEP_AGE_MS), limit=SWEEP_LIMIT)
             # Rows of the test realm bear its own time, which may be ahead (`sandbox.clock`): nobody can say how old they are.
             ahead = Work("outbox", lane, time_order(start + SWEEP_AGE_MS), "")
-            for work in old + self._store.open_work("outbox", lane, after=ahead, limit=SWEEP_LIMIT):
-                if self._clock.now_ms() - start > SWEEP_MS:
-                    return Swept(told, failed)
-                try:
-                    told += self.tell(work.id)
-                except Exception:  # whatever is wrong with one row, the others are told
-                    failed += 1
-                    log.exception("metric=relay_failed outbox row %s could not be told and stays open", work.id)
+            works += self._store.open_work("outbox", lane, after=ahead, limit=SWEEP_LIMIT)
+        for work in sorted(works, key=lambda one: one.order):  # the earlier events of an object first
+            if self._clock.now_ms() - start > SWEEP_MS:
+                break
+            try:
+                told += self.tell(work.id)
+            except Exception:  # whatever is wrong with one row, the others are told
+                failed += 1
+                log.exception("metric=relay_failed outbox row %s could not be told and stays open", work.id)
         return Swept(told, failed)
 
     def _make_deliveries(self, row: OutboxRow) -> list[WebhookEndpoint]:
