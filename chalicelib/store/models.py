@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import Any, ClassVar
 
@@ -12,6 +13,8 @@ from pynamodb.models import Model
 from chalicelib.settings import Settings
 from chalicelib.store import codec
 from chalicelib.store.schema import indexed_attributes, where_is
+
+log = logging.getLogger(__name__)
 
 
 class Record(Model):
@@ -113,8 +116,14 @@ class Models:
         return self.of(kind)(where.pk(record), where.sk(record), **values)
 
     def record(self, kind: type, item: Any) -> Any:
-        """The record that an item of its model stores."""
+        """The record that an item of its model stores. Raises LookupError, with an alarm, for one that belongs at another key."""
         names = codec.hints(kind)
         values = {name: getattr(item, f"f_{name}") for name in names}
         # A field that was added after the item was written is not in it: the dataclass's default counts.
-        return kind(**{name: value for name, value in values.items() if value is not None or codec.optional(names[name])})
+        found = kind(**{name: value for name, value in values.items() if value is not None or codec.optional(names[name])})
+        # What may happen once for ever is asked by the id in the record, and the record is read by its key: they are one.
+        where = where_is(kind)
+        if where.pk(found) != item.pk or where.sk(found) != item.sk:
+            log.error("ALARM the %s at %s / %s is another one's: it was altered", kind.__name__, item.pk, item.sk)
+            raise LookupError(f"the {kind.__name__} at {item.pk} / {item.sk} is another one's")
+        return found

@@ -24,14 +24,17 @@ from chalicelib.domain.ids import AssetId, NetworkId
 from chalicelib.domain.money import parse_units
 from chalicelib.domain.transactions.outgoing import FORGOTTEN
 from chalicelib.domain.treasury.moves import Move
-from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
-from chalicelib.usecases.ports.changes import Save
+from chalicelib.domain.withdrawals.payout_line import payout_work
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter, NonceUse, PaymentOrder
+from chalicelib.usecases.base.clock import in_realm
+from chalicelib.usecases.ports.changes import Close, Open, Save
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.sandbox.sandbox import Decided
+from chalicelib.usecases.withdrawals.steps import settled_work
 from chalicelib.wiring import services
 from tests.support.alarms import raised
 from tests.support.outgoing import Scene, opened
-from tests.support.shop import PAYEE, STUCK, Kms, decide
+from tests.support.shop import PAYEE, STUCK, Kms, Shop, decide
 from tests.support.stack import Stack
 
 pytestmark = pytest.mark.slow
@@ -261,3 +264,46 @@ def test_no_altered_record_pays_anybody_else_or_twice(
                 wrong.append(f"{kind} {state}, {name}: {error}")
     record_property("altered_records", count)
     assert not wrong, "\n".join(wrong)
+
+
+def test_an_order_under_another_id_in_its_own_place_is_not_signed_anew(stack: Stack, caplog: pytest.LogCaptureFixture) -> None:
+    """An order is read by its key; whether it was signed before is asked by the id in it."""
+    shop = Shop(stack)
+    shop.open(("1", "eth"))
+    id = shop.withdraw("0.25")
+    for _ in range(2):
+        shop.turn()
+        shop.mine()
+    shop.turn()
+    store = services().store
+    order, withdrawal = shop.order(id), shop.record(id)
+    assert (order.state, withdrawal.status, shop.paid()) == ("settled", "confirmed", 25 * 10**16)
+    counter = store.get(NonceCounter, network=order.network, wallet=order.wallet)
+    assert counter is not None
+    other, nonce = "ord_other", counter.next
+    unsigned = bytes_with(order, nonce=nonce)
+    anew = replace(
+        order, id=other, state="built", raw=None, txid=None, fee=0, signed_at=0, nonce=nonce, unsigned=unsigned, version=1
+    )
+    use, counted = (
+        NonceUse(other, order.network, order.wallet, nonce),
+        replace(counter, next=nonce + 1, version=counter.version + 1),
+    )
+    store.commit([Save(anew), Save(use), Save(counted)])
+    place, item = store.models.item(order), store.models.item(anew)
+    item.pk, item.sk = place.pk, place.sk
+    item.save()
+    again = replace(
+        withdrawal, status="processing", txid=None, block_number=None, block_hash=None, confirmed_at=None,
+        version=withdrawal.version + 1,
+    )  # fmt: skip
+    settled = settled_work(withdrawal, withdrawal.block_number or 0, withdrawal.block_hash or "")
+    store.commit([Save(again), Close(settled), Open(payout_work(again))])
+    caplog.clear()
+    with in_realm("test"), pytest.raises(LookupError, match="another one's"):
+        services().payouts.pay(again.tenant, id)
+    made = store.get(PaymentOrder, id=other)
+    assert made is not None and made.raw is None
+    assert any("is another one's" in line for line in raised(caplog))
+    shop.mine()
+    assert shop.paid() == 25 * 10**16
