@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.fields import Amount, CoinSlug, amount_text
+from chalicelib.api.fields import Amount, CoinSlug, amount_text, slug
 from chalicelib.api.models import CamelRequest
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.problems import shown
@@ -38,8 +38,7 @@ class InvoiceSettingsFields(CamelRequest):
         Annotated[list[CoinSlug], Field(max_length=1000, description="Coin slugs; empty: all.", examples=[["btc", "usdt"]])] | None
     ) = None
     minimum_amounts: (
-        Annotated[dict[str, Amount], Field(description="By coin slug, in coin units; 0: none.", examples=[{"btc": "0.0001"}])]
-        | None
+        Annotated[dict[str, Amount], Field(description="By coin, in coin units; 0: none.", examples=[{"btc": "0.0001"}])] | None
     ) = None
 
 
@@ -55,20 +54,26 @@ class InvoiceSettingsChange(CamelRequest):
         least = settings.get("minimumAmounts") if isinstance(settings, dict) else None
         empty = InvoiceSettingsFields.changes_nothing(settings) if isinstance(settings, dict) else []
         problems = [replace(problem, field="settings") for problem in empty]
-        for slug, value in least.items() if isinstance(least, dict) else ():
-            field = f"settings.minimumAmounts.{slug}"[:200]
+        named: set[str] = set()
+        for name, value in least.items() if isinstance(least, dict) else ():
+            field = f"settings.minimumAmounts.{name}"[:200]
+            coin = slug(name)
+            if coin in named:
+                problems.append(FieldProblem(field, shown(name, value), (f"{coin} must be there only once",)))
+                continue
+            named.add(coin)
             try:
                 text = amount_text(value)
             except PydanticCustomError:
                 continue
-            networks = catalogue.coin_networks(slug)
-            finest = max((catalogue.coins[network, slug].decimals for network in networks), default=0)
+            networks = catalogue.coin_networks(coin)
+            finest = max((catalogue.coins[network, coin].decimals for network in networks), default=0)
             if not networks:
                 problems.append(
-                    FieldProblem(field, shown(slug, value), (f"is no coin; coins are: {', '.join(catalogue.slugs())}",))
+                    FieldProblem(field, shown(name, value), (f"is no coin; coins are: {', '.join(catalogue.slugs())}",))
                 )
             elif len(text.partition(".")[2]) > finest:
-                problems.append(FieldProblem(field, shown(slug, value), (f"must have at most {finest} decimals",)))
+                problems.append(FieldProblem(field, shown(name, value), (f"must have at most {finest} decimals",)))
         return problems
 
 
@@ -128,7 +133,7 @@ def change_invoice_settings(ctx: Ctx, body: InvoiceSettingsChange) -> Answer:
     if sent.supported_currencies is not None:
         fields["supported_currencies"] = tuple(dict.fromkeys(sent.supported_currencies))
     if sent.minimum_amounts is not None:
-        least = {slug: plain(text) for slug, text in sent.minimum_amounts.items()}
-        fields["minimum_amounts"] = {slug: text for slug, text in least.items() if text != "0"}
+        least = {slug(name): plain(text) for name, text in sent.minimum_amounts.items()}
+        fields["minimum_amounts"] = {coin: text for coin, text in least.items() if text != "0"}
     settings = ctx.services.invoice_settings.change(ctx.tenant, **fields)
     return Answer({"message": "Invoice settings saved", "settings": _settings(settings)})
