@@ -104,13 +104,18 @@ class _NotNull:
 NOT_NULL = _NotNull()
 
 
-def _metadata(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    plain = _plain(value)
-    if len(json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()) > MAX_METADATA:
-        raise _problem(f"must be at most {MAX_METADATA} bytes of JSON")
-    return plain
+def json_up_to(most: int) -> BeforeValidator:
+    """A JSON object of the merchant's own must have at most `most` bytes, compact and in UTF-8."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        plain = _plain(value)
+        if len(json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()) > most:
+            raise _problem(f"must be at most {most} bytes of JSON")
+        return plain
+
+    return BeforeValidator(check)
 
 
 def _plain(value: Any) -> Any:
@@ -169,6 +174,6 @@ AddressText = Annotated[
 Label = Annotated[str, Field(max_length=200, description="What the merchant calls it.", examples=["Till 3"])]
 Metadata = Annotated[
     dict[str, Any],
-    BeforeValidator(_metadata),
+    json_up_to(MAX_METADATA),
     Field(description=f"Any JSON object of at most {MAX_METADATA} bytes; answered as it was sent.", examples=[{"order": "A-17"}]),
 ]

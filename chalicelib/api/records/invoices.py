@@ -6,13 +6,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from chalicelib.api.records.base import HASH, CamelRecord, Money, Pagination, Record, Time
+from chalicelib.api.records.base import HASH, CamelRecord, Metadata, Money, Pagination, Record, Time
 
 Cents = Annotated[str, Field(pattern=r"^-?(0|[1-9][0-9]*)\.[0-9]{2}$", description="US dollars with cents.", examples=["12.50"])]
 STATUS = "pending, partial, confirming, completed, expired or cancelled; or what was set by hand."
 FIAT = "The price, where it was given in a fiat currency."
 RATE = "The rate that the amount was made from; without a fiat price, the one that totals in USD are counted at."
 CHECKOUT = "A page to pay on. It begins with PUBLIC_URL where the deployment has one, else with the gateway's own address."
+TO_SEND = "Asks a wallet for what is missing: BIP 21, EIP-681, or tron:. Null where nothing more should be sent."
+MISSING = "What is still to be paid in time: unconfirmed payments count as paid. Of a completed invoice 0."
+CANCEL = "Where to send who does not pay."
 PAYMENT_URI = (
     "ethereum:0xdAC17F958D2ee523a2206206994597C13D831ec7@1/transfer"
     "?address=0x52908400098527886E0F7030069857D2E4169EE7&uint256=500000"
@@ -60,10 +63,13 @@ class Invoice(CamelRecord):
     transactions: Annotated[
         list[InvoicePayment], Field(description="Its newest 50 payments in the chain, newest first.", examples=[[]])
     ]
-    payment_uri: Annotated[str, Field(description="BIP 21, EIP-681, or tron:.", examples=[PAYMENT_URI])]
+    payment_uri: Annotated[str | None, Field(description=TO_SEND, examples=[PAYMENT_URI])]
     checkout_url: Annotated[str, Field(description=CHECKOUT, examples=["https://pay.example/api/pay/inv_…"])] = None  # type: ignore[assignment]
     created_at: Annotated[Time, Field(description="When it was made.")]
     expires_at: Annotated[Time, Field(description="Until when it can be paid in time.", examples=["2026-05-01T13:00:00.000Z"])]
+    missing: Annotated[Money, Field(description=MISSING, examples=["0.5"])]
+    cancel_url: Annotated[str, Field(description=CANCEL, examples=["https://shop.example/basket"])] = None  # type: ignore[assignment]
+    metadata: Metadata = None  # type: ignore[assignment]
 
 
 class InvoiceListMeta(Record):

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.fields import CoinSlug, NetworkSlug, PositiveAmount, matching, positive_amount
+from chalicelib.api.fields import CoinSlug, NetworkSlug, PositiveAmount, json_up_to, matching, positive_amount
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.invoices import INVOICES
 from chalicelib.api.models import CamelRequest, MoneyRequest, Query
@@ -32,10 +32,12 @@ InvoiceId = Annotated[
     str, Field(min_length=1, max_length=128, description="The invoice's id.", examples=["inv_01jc9w3zj8q2m4k6n8r0t2v4x6"])
 ]
 FIAT_DECIMALS = 2
+MAX_METADATA = 4 * 1024
+"""Bytes of JSON: it is in every event of its invoice."""
 
 
 def _redirect(value: Any) -> Any:
-    """A URL that a browser may be sent to after paying: no script, no name and password, nothing that breaks a header."""
+    """A URL that a payer's browser may be sent to: no script, no name and password, nothing that breaks a header."""
     if not isinstance(value, str):
         return value
     words = "must be an http or https URL without user name, blanks and control characters"
@@ -67,6 +69,18 @@ RedirectUrl = Annotated[
     str, Field(max_length=2000, description="Where to send who has paid.", examples=["https://shop.example/thanks"]),
     BeforeValidator(_redirect),
 ]  # fmt: skip
+CancelUrl = Annotated[
+    str, Field(max_length=2000, description="Where to send who does not pay.", examples=["https://shop.example/basket"]),
+    BeforeValidator(_redirect),
+]  # fmt: skip
+Metadata = Annotated[
+    dict[str, Any],
+    json_up_to(MAX_METADATA),
+    Field(
+        description=f"Any JSON object of at most {MAX_METADATA} bytes: in answers to keys and in events, on no public page.",
+        examples=[{"order": "A-17"}],
+    ),
+]
 FiatAmount = Annotated[
     str, Field(description="The price in a fiat currency, exact.", examples=["49.90"]), BeforeValidator(_fiat_amount)
 ]
@@ -94,6 +108,8 @@ class InvoiceCreate(MoneyRequest, CamelRequest):
         | None
     ) = None
     redirect_url: RedirectUrl | None = None
+    cancel_url: CancelUrl | None = None
+    metadata: Metadata | None = None
     expires_in: ExpirySeconds | None = None
 
     @classmethod
@@ -162,7 +178,15 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     one. While the invoice is `pending`, `partial` or `confirming`, payments of any amount count.
     """
     coin = chosen_coin(ctx.catalogue, "currency", body.currency, body.network)
-    wishes = Wishes(body.external_id, body.description, body.redirect_url, body.expires_in, ctx.gateway_url)
+    wishes = Wishes(
+        external_id=body.external_id,
+        description=body.description,
+        redirect_url=body.redirect_url,
+        cancel_url=body.cancel_url,
+        metadata=body.metadata,
+        expires_in=body.expires_in,
+        gateway_url=ctx.gateway_url,
+    )
     price: int | FiatPrice
     if body.fiat_amount is not None and body.fiat_currency is not None:
         price = FiatPrice(body.fiat_amount, body.fiat_currency)

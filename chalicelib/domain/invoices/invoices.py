@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 
@@ -16,6 +18,8 @@ OPEN = ("pending", "partial", "confirming")
 """An invoice of such a status takes every amount, also one below its coin's minDepositAmount."""
 SUMS = ("unconfirmed", "confirmed", "late", "late_unconfirmed", "doubtful")
 """The sums that an invoice counts of its deposits; `domain.deposits.deposits.share_of` says what one adds."""
+PAYABLE = ("pending", "partial")
+"""An invoice of such a status waits for more money."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,8 @@ class Invoice:
     time passes unpaid. `manual_status` is an override by hand: automatic transitions stop. `auto_confirm`: small enough to be
     completed by what is in a block, before it is credited. `usd` is the rate that totals are counted at, None where there was no
     fresh one; `priced` the rate that `amount` was made from, where a fiat amount was asked. `payments` are those of its own coin
-    that are in the chain now or wait to be, oldest first.
+    that are in the chain now or wait to be, oldest first. `metadata` is the merchant's own, and shown to no payer; None where none
+    was sent.
     """
 
     id: str
@@ -99,6 +104,8 @@ class Invoice:
     fiat_amount: str | None = None
     checkout_url: str | None = None
     payments: tuple[Payment, ...] = ()
+    cancel_url: str | None = None
+    metadata: Mapping[str, Any] | None = None
     emitted: int = 0
     version: int = 1
 
@@ -113,8 +120,14 @@ class Invoice:
 
     @property
     def missing(self) -> int:
-        """The open amount, in units: unconfirmed payments count as paid."""
-        return max(0, self.amount - self.confirmed - self.unconfirmed)
+        """The open amount, in units: unconfirmed payments count as paid. A completed invoice misses nothing, by whatever it was
+        completed."""
+        return 0 if self.status == "completed" else max(0, self.amount - self.confirmed - self.unconfirmed)
+
+    @property
+    def to_send(self) -> int:
+        """The units that a payer should still send; 0 where nothing more should come."""
+        return self.missing if self.status in PAYABLE else 0
 
     def settled_status(self) -> str:
         """The status that follows from the payments. Enough paid in time beats expiry and cancellation; a manual status beats

@@ -99,7 +99,7 @@ class Views:
         """`tip` is the chain's height, from which confirmations are counted; without it, confirmations are shown as far as they
         are certain."""
         coin = self._coin(invoice.asset)
-        amount = _formatter(coin)
+        amount, uri = _formatter(coin), payment_uri(invoice, coin, self._catalogue)
         return without_none(
             {
                 "id": invoice.id,
@@ -119,12 +119,15 @@ class Views:
                 "fiatCurrency": invoice.priced.fiat if invoice.priced is not None else None,
                 "rate": _quoted(invoice.priced or invoice.usd),
                 "transactions": [self._payment(invoice, payment, coin, tip) for payment in reversed(invoice.payments)],
-                "paymentUri": payment_uri(invoice, coin, self._catalogue),
+                "paymentUri": uri or "",
                 "checkoutUrl": invoice.checkout_url,
                 "createdAt": iso(invoice.created_at),
                 "expiresAt": iso(invoice.expires_at),
+                "missing": amount(invoice.missing),
+                "cancelUrl": invoice.cancel_url,
+                "metadata": None if invoice.metadata is None else dict(invoice.metadata),
             }
-        )
+        ) | {"paymentUri": uri}
 
     def _payment(self, invoice: Invoice, payment: Payment, coin: Coin, tip: int | None) -> dict[str, Any]:
         network = self._catalogue.networks[network_parts(invoice.network)[1]]
@@ -413,13 +416,16 @@ def _formatter(coin: Coin) -> Any:
     return lambda units: format_units(units, coin.decimals)
 
 
-def payment_uri(invoice: Invoice, coin: Coin, catalogue: Catalogue) -> str:
-    """The payment URI for a wallet's camera: BIP 21 (bitcoin:, litecoin:), EIP-681 (ethereum:), tron:."""
+def payment_uri(invoice: Invoice, coin: Coin, catalogue: Catalogue) -> str | None:
+    """The payment URI of what is still to be sent, for a wallet's camera: BIP 21 (bitcoin:, litecoin:), EIP-681 (ethereum:), tron:.
+    None where nothing more should be sent."""
+    if not invoice.to_send:
+        return None
     network = catalogue.networks[network_parts(invoice.network)[1]]
     if network.family == "evm":
         if coin.contract is None:
-            return f"ethereum:{invoice.address}@{network.chain_id}?value={invoice.amount}"
-        return f"ethereum:{coin.contract}@{network.chain_id}/transfer?address={invoice.address}&uint256={invoice.amount}"
-    amount = format_units(invoice.amount, coin.decimals)
+            return f"ethereum:{invoice.address}@{network.chain_id}?value={invoice.to_send}"
+        return f"ethereum:{coin.contract}@{network.chain_id}/transfer?address={invoice.address}&uint256={invoice.to_send}"
+    amount = format_units(invoice.to_send, coin.decimals)
     token = f"&token={coin.contract}" if coin.contract is not None else ""
     return f"{network.slug}:{invoice.address}?amount={amount}{token}"

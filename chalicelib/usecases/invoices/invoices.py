@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NoReturn
@@ -56,6 +56,8 @@ class Wishes:
     external_id: str | None = None
     description: str | None = None
     redirect_url: str | None = None
+    cancel_url: str | None = None
+    metadata: Mapping[str, Any] | None = None
     expires_in: int | None = None
     gateway_url: str | None = None
     """The beginning of links where the deployment has no PUBLIC_URL."""
@@ -125,6 +127,8 @@ class Invoices:
             external_id=wishes.external_id,
             description=wishes.description,
             redirect_url=wishes.redirect_url,
+            cancel_url=wishes.cancel_url,
+            metadata=wishes.metadata,
             auto_confirm=settings.auto_confirms(worth.amount, worth.usd),
             usd=worth.usd,
             priced=worth.priced,
