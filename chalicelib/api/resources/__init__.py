@@ -16,7 +16,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "collections": ("collections",),
     "events": ("event", "events"),
     "health": ("health",),
-    "invoices": ("invoice_settings", "invoices"),
+    "invoices": ("invoice_settings", "invoices", "one_invoice"),
     "merchant": ("merchant",),
     "networks": ("networks",),
     "openapi": ("openapi",),

@@ -195,7 +195,8 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     return ctx.create(ctx.services.invoices.creating(ctx.tenant, coin, price, wishes), lambda made: made.shown)
 
 
-def _shown(ctx: Ctx, invoices: Sequence[Invoice]) -> list[dict[str, Any]]:
+def shown_invoices(ctx: Ctx, invoices: Sequence[Invoice]) -> list[dict[str, Any]]:
+    """Their public records, with confirmations as of now: one read where something is paid."""
     tips = ctx.services.invoices.tips(invoices)
     return [ctx.views.invoice(invoice, tips.get(invoice.network)) for invoice in invoices]
 
@@ -210,7 +211,7 @@ def get_invoice(ctx: Ctx, query: InvoiceById) -> Answer:
         found = ctx.services.invoices.get(ctx.tenant, query.id)
     except NotFound:
         raise InvalidParameter.one("id", query.id, "must be the id of an invoice") from None
-    return Answer(_shown(ctx, [found])[0])
+    return Answer(shown_invoices(ctx, [found])[0])
 
 
 @endpoint(
@@ -223,7 +224,7 @@ def get_by_external_id(ctx: Ctx, query: InvoiceByExternalId) -> Answer:
         found = ctx.services.invoices.by_external_id(ctx.tenant, query.external_id)
     except NotFound:
         raise InvalidParameter.one("externalId", query.external_id, "must be the externalId of an invoice") from None
-    return Answer(_shown(ctx, [found])[0])
+    return Answer(shown_invoices(ctx, [found])[0])
 
 
 @endpoint(
@@ -233,7 +234,7 @@ def get_by_external_id(ctx: Ctx, query: InvoiceByExternalId) -> Answer:
 def list_invoices(ctx: Ctx, query: ListQuery) -> Answer:
     """`from` and `to` are inclusive days in UTC; `count` is how many invoices there are in all (see `pagination`)."""
     found, pagination = INVOICES.page(ctx, query)
-    data = _shown(ctx, found)
+    data = shown_invoices(ctx, found)
     count = len(data) if pagination["total"] is None else pagination["total"]
     return Answer({"count": count, "data": data, "meta": {"pagination": pagination}})
 

@@ -66,13 +66,13 @@ class Payment:
 class Invoice:
     """Amounts in units of `asset`, times in milliseconds since 1970.
 
-    `unconfirmed` and `confirmed` are payments that came in time, `late` and `late_unconfirmed` those after expiry.
-    `doubtful` is the part of `unconfirmed` that is in no block yet or comes from the grey list. `expired` is set once, when the
-    time passes unpaid. `manual_status` is an override by hand: automatic transitions stop. `auto_confirm`: small enough to be
-    completed by what is in a block, before it is credited. `usd` is the rate that totals are counted at, None where there was no
-    fresh one; `priced` the rate that `amount` was made from, where a fiat amount was asked. `payments` are those of its own coin
-    that are in the chain now or wait to be, oldest first. `metadata` is the merchant's own, and shown to no payer; None where none
-    was sent.
+    `unconfirmed` and `confirmed` are payments that came in time, `late` and `late_unconfirmed` those after expiry or cancellation.
+    `doubtful` is the part of `unconfirmed` that is in no block yet or comes from the grey list. `expired` is set when the time
+    passes unpaid, and taken back where more time is given; `cancelled` by the merchant's request, for ever. `manual_status` is an
+    override by hand: automatic transitions stop. `auto_confirm`: small enough to be completed by what is in a block, before it is
+    credited. `usd` is the rate that totals are counted at, None where there was no fresh one; `priced` the rate that `amount` was
+    made from, where a fiat amount was asked. `payments` are those of its own coin that are in the chain now or wait to be, oldest
+    first. `metadata` is the merchant's own, and shown to no payer; None where none was sent.
     """
 
     id: str
@@ -130,16 +130,16 @@ class Invoice:
         return self.missing if self.status in PAYABLE else 0
 
     def settled_status(self) -> str:
-        """The status that follows from the payments. Enough paid in time beats expiry and cancellation; a manual status beats
-        all."""
+        """The status that follows from the payments. Enough paid in time beats expiry, a cancellation beats both, and a manual
+        status beats all."""
         if self.manual_status is not None:
             return self.manual_status
+        if self.cancelled:
+            return "cancelled"
         if self._paid_in_full():
             return "completed"
         if self.confirmed + self.unconfirmed >= self.amount:
             return "confirming"
-        if self.cancelled:
-            return "cancelled"
         if self.expired:
             return "expired"
         return "partial" if self.confirmed + self.unconfirmed > 0 else "pending"

@@ -14,7 +14,7 @@ EVENT_NAMES: tuple[str, ...] = (
     "withdrawal.created", "withdrawal.status_changed", "withdrawal.completed",
     "balance.updated",
     "invoice.created", "invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired",
-    "invoice.late_payment", "invoice.reverted",
+    "invoice.late_payment", "invoice.reverted", "invoice.cancelled",
     "webhook.failing", "webhook.disabled",
 )  # fmt: skip
 """The last two are about the merchant's own endpoints, and told to the others."""

@@ -239,7 +239,7 @@ class Deposits:
         changes, and with the block's time perhaps whether it came in time. Its owner knows of it already."""
         invoice = self._book.invoice(known.tenant, known.invoice_id)
         moved = _in_block(there, block)
-        moved = replace(moved, late=is_late(moved, invoice))
+        moved = replace(moved, late=is_late(moved, invoice, in_time=not known.late))
         news = News(self._clock.now_ms())
         changes: list[Change] = [Save(moved), AtEpoch(network.id, epoch)]
         if deposit_work(moved) != deposit_work(known):

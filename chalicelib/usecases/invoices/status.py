@@ -17,7 +17,9 @@ from chalicelib.usecases.ports.changes import Add, Change, Save
 Shown = Mapping[str, Any]
 """An invoice's public record."""
 _ORDER = ("pending", "partial", "confirming", "completed")
-_TOLD = ("invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired")
+_TOLD = ("invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired", "invoice.cancelled")
+_TOLD_BY_HAND = tuple(name for name in _TOLD if name != "invoice.cancelled")
+"""A cancellation is told where it is one: an invoice that is called cancelled by hand can be called otherwise tomorrow."""
 
 
 def changed(before: Invoice | None, after: Invoice | None) -> list[Change]:
@@ -36,7 +38,6 @@ def announce(news: News, before: Invoice, after: Invoice, views: Views, tip: int
     back = after.status in _ORDER and before.status in _ORDER and _ORDER.index(after.status) < _ORDER.index(before.status)
     # Expired by what its payments no longer are, not by the clock: that is told as what it is.
     back = back or (after.status == "expired" and before.expired)
-    back = back or (after.status == "cancelled" and before.cancelled)
     name = "invoice.reverted" if back else f"invoice.{after.status}"
     if not back and name not in _TOLD:
         return after
@@ -54,7 +55,7 @@ def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, 
     """The invoice with a status set by hand. Told where there is an event of that name; never as reverted, since no payment was
     reversed."""
     after = replace(next_version(before), manual_status=status, manual_by=by, manual_at=now_ms).settled()
-    if after.status == before.status or f"invoice.{status}" not in _TOLD:
+    if after.status == before.status or f"invoice.{status}" not in _TOLD_BY_HAND:
         return after
     return tell(news, after, f"invoice.{status}", views.invoice(after, tip), before.status)
 
