@@ -14,17 +14,19 @@ from chalicelib.api.fields import Amount, CoinSlug, amount_text, slug
 from chalicelib.api.models import CamelRequest
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.problems import shown
+from chalicelib.api.resources.invoice_terms import InvoiceTerms
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.invoices.settings import MAX_EXPIRY, InvoiceSettings
+from chalicelib.domain.invoices.terms import Terms
 from chalicelib.domain.money import plain
 from chalicelib.usecases.invoices.summary import dollars, summary
 
 ExpirySeconds = Annotated[int, Field(ge=1, le=MAX_EXPIRY, description="Seconds until it expires unpaid.", examples=[3600])]
 
 
-class InvoiceSettingsFields(CamelRequest):
+class InvoiceSettingsFields(InvoiceTerms):
     """What is not sent stays as it is."""
 
     selecting = frozenset()
@@ -106,6 +108,18 @@ def _settings(settings: InvoiceSettings) -> dict[str, Any]:
         "autoConfirmThreshold": JsonNumber(settings.auto_confirm_threshold),
         "supportedCurrencies": list(settings.supported_currencies),
         "minimumAmounts": dict(settings.minimum_amounts),
+    } | _terms(settings.terms)
+
+
+def _terms(terms: Terms | None) -> dict[str, Any]:
+    """What is forgiven; nothing is shown before the merchant has ever said so."""
+    if terms is None:
+        return {}
+    return {
+        "tolerancePercent": JsonNumber(terms.tolerance_percent),
+        "toleranceMaxUSD": None if terms.tolerance_max_usd is None else JsonNumber(terms.tolerance_max_usd),
+        "latePayments": terms.late_payments,
+        "latePaymentsPercent": JsonNumber(terms.late_payments_percent),
     }
 
 
@@ -114,7 +128,8 @@ def _settings(settings: InvoiceSettings) -> dict[str, Any]:
     summary="What new invoices obey",
 )  # fmt: skip
 def get_invoice_settings(ctx: Ctx) -> Answer:
-    """The defaults where nothing was set: no threshold, all currencies, no minimum, the deployment's time to pay (seconds)."""
+    """The defaults where nothing was set: no threshold, all currencies, no minimum, the deployment's time to pay (seconds), nothing
+    forgiven. What is forgiven (`tolerancePercent` and its neighbours) is shown once any of it was set."""
     return Answer({"settings": _settings(ctx.services.invoice_settings.get(ctx.tenant))})
 
 
@@ -123,7 +138,13 @@ def get_invoice_settings(ctx: Ctx) -> Answer:
     answer="invoices.InvoiceSettingsChanged", summary="Set what new invoices obey",
 )  # fmt: skip
 def change_invoice_settings(ctx: Ctx, body: InvoiceSettingsChange) -> Answer:
-    """A field that is given is replaced, whole; one that is not stays. Counts for new invoices, within 30 seconds everywhere."""
+    """A field that is given is replaced, whole; one that is not stays. `toleranceMaxUSD: null` takes that bound away. Counts for
+    new invoices, within 30 seconds everywhere.
+
+    The shortfall that is forgiven is the smaller of `tolerancePercent` of the price and `toleranceMaxUSD`, inclusive, at the rate
+    that the invoice keeps; where there was none, `toleranceMaxUSD` forgives nothing. With `acceptWithinPercent` and a fiat price, a
+    late payment is worth what a fresh rate says when it is first seen; without one the invoice stays expired.
+    """
     sent = body.settings
     fields: dict[str, Any] = {}
     if sent.default_expiration_time is not None:
@@ -135,5 +156,5 @@ def change_invoice_settings(ctx: Ctx, body: InvoiceSettingsChange) -> Answer:
     if sent.minimum_amounts is not None:
         least = {slug(name): plain(text) for name, text in sent.minimum_amounts.items()}
         fields["minimum_amounts"] = {coin: text for coin, text in least.items() if text != "0"}
-    settings = ctx.services.invoice_settings.change(ctx.tenant, **fields)
+    settings = ctx.services.invoice_settings.change(ctx.tenant, sent.terms, **fields)
     return Answer({"message": "Invoice settings saved", "settings": _settings(settings)})

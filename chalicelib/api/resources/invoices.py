@@ -17,6 +17,7 @@ from chalicelib.api.lists.invoices import INVOICES
 from chalicelib.api.models import CamelRequest, MoneyRequest, Query
 from chalicelib.api.problems import shown
 from chalicelib.api.resources.invoice_settings import ExpirySeconds
+from chalicelib.api.resources.invoice_terms import InvoiceTerms
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.catalogue.rates import FIATS
@@ -87,7 +88,7 @@ FiatAmount = Annotated[
 FiatCurrency = Annotated[str, Field(description="ISO 4217.", examples=["EUR"]), BeforeValidator(_fiat)]
 
 
-class InvoiceCreate(MoneyRequest, CamelRequest):
+class InvoiceCreate(MoneyRequest, InvoiceTerms):
     """What shall be paid: `amount`, or `fiatAmount` with `fiatCurrency`."""
 
     model_config = ConfigDict(
@@ -171,6 +172,9 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     The settings count here: `supportedCurrencies`, `minimumAmounts`, and `autoConfirmThreshold`, by the value in USD at that rate.
     Such a small invoice is `completed` by a payment in a block; `received` still shows what is credited, `unconfirmed` the rest.
 
+    So do `tolerancePercent`, `toleranceMaxUSD`, `latePayments` and `latePaymentsPercent`, each unless the invoice has its own: what
+    they mean is said at `PUT /v1/invoices/configureSettings`. They stay what they were.
+
     On an EVM network the address is watched on all EVM networks: what comes on another one, or in another known coin, is credited
     to the merchant and listed in `GET /v1/transactions`, and counts for no invoice.
 
@@ -184,6 +188,7 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
         redirect_url=body.redirect_url,
         cancel_url=body.cancel_url,
         metadata=body.metadata,
+        terms={name: value for name, value in body.terms.items() if value is not None},
         expires_in=body.expires_in,
         gateway_url=ctx.gateway_url,
     )

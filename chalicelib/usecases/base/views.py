@@ -11,7 +11,9 @@ from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import AssetId, asset_parts, network_parts
-from chalicelib.domain.invoices.invoices import Invoice, Payment, Quote
+from chalicelib.domain.invoices.invoices import Invoice, Payment
+from chalicelib.domain.invoices.quotes import Quote
+from chalicelib.domain.invoices.terms import Terms
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.times import iso
@@ -126,6 +128,8 @@ class Views:
                 "missing": amount(invoice.missing),
                 "cancelUrl": invoice.cancel_url,
                 "metadata": None if invoice.metadata is None else dict(invoice.metadata),
+                "shortfall": amount(invoice.shortfall) if invoice.shortfall else None,
+                **_forgiving(invoice.terms),
             }
         ) | {"paymentUri": uri}
 
@@ -410,6 +414,23 @@ def _quoted(quote: Quote | None) -> dict[str, Any] | None:
     if quote is None:
         return None
     return {"fiat": quote.fiat, "value": quote.value, "at": iso(quote.at), "source": quote.source}
+
+
+def _forgiving(terms: Terms | None) -> dict[str, Any]:
+    if terms is None:
+        return {}
+    most = terms.tolerance_max_usd
+    return {
+        "tolerancePercent": _number(terms.tolerance_percent),
+        "toleranceMaxUSD": None if most is None else _number(most),
+        "latePayments": terms.late_payments,
+        "latePaymentsPercent": _number(terms.late_payments_percent),
+    }
+
+
+def _number(text: str) -> float:
+    """A plain decimal of few digits as the JSON number that the interface shows. For display only."""
+    return float(text) if "." in text else int(text)
 
 
 def _formatter(coin: Coin) -> Any:
