@@ -47,7 +47,7 @@ class SandboxPayer:
         contract, form = payment.contract, self._chain.form
         kind = None if contract is None else form(contract)
         self._chain.check(Tx("", form(payment.sender), form(payment.recipient), kind, payment.amount, 0, payment.nonce))
-        return FeeEstimate(fee_of(self._network.family, contract is not None, payment.priority))
+        return FeeEstimate(self._fee(payment))
 
     def gas_bound(self, sender: str, contract: str | None, gas: int) -> int:
         """0: transactions have no gas here."""
@@ -109,12 +109,11 @@ class SandboxPayer:
     def _filled(self, payment: Payment) -> Unsigned:
         form = self._chain.form
         network = self._network
-        least = fee_of(network.family, payment.contract is not None, payment.priority)
         does = Unsigned(
             amount=payment.amount,
             chain_id=network.chain_id,
             contract=None if payment.contract is None else form(payment.contract),
-            fee=max([least, *(-(-Unsigned.decode(rival, network).fee * 9 // 8) for rival in payment.over)]),
+            fee=self._fee(payment),
             network=network.id,
             nonce=payment.nonce,
             recipient=form(payment.recipient),
@@ -123,6 +122,10 @@ class SandboxPayer:
         )
         self._chain.check(Tx("", does.sender, does.recipient, does.contract, does.amount, does.fee, does.nonce))
         return does
+
+    def _fee(self, payment: Payment) -> int:
+        least = fee_of(self._network.family, payment.contract is not None, payment.priority)
+        return max([least, *(-(-Unsigned.decode(rival, self._network).fee * 9 // 8) for rival in payment.over)])
 
     def _checked(self, signed: SignedPayment) -> Unsigned:
         does = Unsigned.decode(signed.unsigned, self._network)

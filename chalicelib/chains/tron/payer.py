@@ -30,10 +30,12 @@ _SOME_REFERENCE = transactions.Reference(b"\xff\xff", b"\xff" * 8, 2**42, 2**42)
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A payment that the node has simulated. `fee` is what it burns now, `fee_limit` what a call may burn for energy; in sun."""
+    """A payment that the node has simulated. `fee` is what it burns now, `fee_limit` what a call may burn for energy, `most` what
+    its bytes could burn; in sun."""
 
     fee: int
     fee_limit: int
+    most: int
 
 
 class TronPayer:
@@ -71,7 +73,8 @@ class TronPayer:
 
     def cost(self, payment: Payment) -> FeeEstimate:
         """As `estimate`, without asking whether the sender has the TRX to burn. Raises Refused, Unavailable."""
-        return FeeEstimate(self._sending.sure(lambda: self._plan(payment, pays=False)).fee)
+        plan = self._sending.sure(lambda: self._plan(payment, pays=False))
+        return FeeEstimate(plan.fee, stated=plan.most)
 
     def gas_bound(self, sender: str, contract: str | None, gas: int) -> int:
         """0: transactions have no gas here."""
@@ -169,10 +172,12 @@ class TronPayer:
             if recipient.get("type") == "Contract":
                 raise Refused("Tron makes no transfer of TRX to a contract")
             fee = fees.bytes_fee(prices, have, size) if recipient else fees.activation_fee(prices, have, size)
-            plan, needed = _Plan(fee, 0), payment.amount + fee
+            plan, needed = _Plan(fee, 0, fees.most_cost(size, 0, makes_account=True)), payment.amount + fee
         else:
             energy = fees.with_margin(self._energy(payment, payment.contract))
-            plan = _Plan(fees.bytes_fee(prices, have, size) + fees.energy_fee(prices, have, energy), fees.fee_limit(prices, energy))
+            limit = fees.fee_limit(prices, energy)
+            burns = fees.bytes_fee(prices, have, size) + fees.energy_fee(prices, have, energy)
+            plan = _Plan(burns, limit, fees.most_cost(size, limit, makes_account=False))
             if energy > fees.MOST_ENERGY:
                 raise Refused(f"the transfer takes {energy} energy: the token computes at the wallet's expense")
             if plan.fee_limit > fees.MOST_FEE_LIMIT:

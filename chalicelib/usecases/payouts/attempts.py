@@ -35,6 +35,7 @@ from chalicelib.usecases.ports.signing import Signature, Signed, Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.accounts.signing import Proved
 from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.replacement_bounds import quoted
 from chalicelib.usecases.withdrawals.fee_budget import FeeBudgets
 from chalicelib.usecases.withdrawals.steps import catalogue_views, order_id, sent_work, stepped
 
@@ -100,6 +101,9 @@ class PayoutAttempts:
 
     def proved(self, record: PaymentOrder) -> PayoutProved:
         return PayoutProved(self._approve(record).fee)
+
+    def quoted(self, record: PaymentOrder) -> int | None:
+        return quoted(self.payer, payment_of(self._store, self._wallet, self.withdrawal, record.nonce))
 
     def cure(self, record: PaymentOrder, mismatch: OrderMismatch) -> None:
         """Nothing was signed, so the same nonce may have other bytes. Later payments of the wallet wait for it."""

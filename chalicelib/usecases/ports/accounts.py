@@ -54,11 +54,13 @@ class Explained:
 class FeeEstimate:
     """`fee` is the most that the payment can cost, in units of the native coin. `bare`: what the same costs out of an address that
     has nothing of the network's resources (Tron: energy, bandwidth), to one that has the coin already; None: as much as `fee`.
-    `gas` is what it takes now by the node's estimate, 0 where transactions have no gas."""
+    `gas` is what it takes now by the node's estimate, 0 where transactions have no gas. `stated`: the most that bytes built now
+    could cost, whatever resources there are; None: as much as `fee`."""
 
     fee: int
     gas: int = 0
     bare: int | None = field(default=None, kw_only=True)
+    stated: int | None = field(default=None, kw_only=True, compare=False)
 
     @property
     def sweep(self) -> int:

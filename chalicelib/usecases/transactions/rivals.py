@@ -10,7 +10,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.treasury.moves import Move, move_id
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
-from chalicelib.usecases.ports.accounts import ChainPayer
+from chalicelib.usecases.ports.accounts import ChainPayer, Opened
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
@@ -39,12 +39,17 @@ def settled(store: Store, order_id: str) -> bool:
 
 
 def rival_bytes(store: Store, payer: ChainPayer, order_id: str) -> tuple[str, ...]:
-    """The unsigned bytes of every attempt of an order, as they were signed. Raises Refused for what is none, Unavailable."""
+    """The unsigned bytes of every attempt of an order, as they were signed. Raises as `rivals_of`."""
+    return tuple(rival.unsigned for rival in rivals_of(store, payer, order_id))
+
+
+def rivals_of(store: Store, payer: ChainPayer, order_id: str) -> tuple[Opened, ...]:
+    """Every attempt of an order, decoded from its bytes. Raises Refused for what is none, Unavailable."""
     order = store.get(PaymentOrder, id=order_id)
     if order is None or order.newest is None:
         raise Refused(f"order {order_id} has no signed bytes")
     try:
-        return tuple(payer.opened(attempt.raw).unsigned for attempt in order.attempts)
+        return tuple(payer.opened(attempt.raw) for attempt in order.attempts)
     except ValueError as error:
         raise Refused(f"the signed bytes of {order_id} can not be read: {error}") from error
 

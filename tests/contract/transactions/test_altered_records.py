@@ -307,3 +307,22 @@ def test_an_order_under_another_id_in_its_own_place_is_not_signed_anew(stack: St
     assert any("is another one's" in line for line in raised(caplog))
     shop.mine()
     assert shop.paid() == 25 * 10**16
+
+
+@pytest.mark.parametrize("kind", ["payout", "topup", "sweep"])
+def test_first_bytes_with_a_huge_fee_are_built_anew(
+    kind: str, stack: Stack, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They do what was approved, and would burn a thousand times the fee."""
+    base, kms = opened(stack, ("30", "usdt"), ("1", "eth")), Kms(monkeypatch)
+    case = brought(base, kind, "built", kms, monkeypatch)
+    record, store = case.record, services().store
+    fee = json.loads(bytes.fromhex(record.unsigned or ""))["fee"]
+    caplog.clear()
+    store.commit([Save(replace(record, version=record.version + 1, unsigned=bytes_with(record, fee=fee * 1000)))])
+    for seconds in (70, STUCK, STUCK):
+        case.scene.shop.wait(seconds)
+        turn(case.scene, "housekeeping")
+    now, _ = record_of(case.scene, kind)
+    assert now.raw is not None and now.fee == fee
+    assert any(f"may cost {fee * 1000}, and {fee * 10} is the most by the fees of now" in line for line in raised(caplog))

@@ -75,6 +75,9 @@ class Kind:
     def proved(self, record: Record) -> Proved:
         return Proved(3)
 
+    def quoted(self, record: Record) -> None:
+        return None
+
     def altered(self, before: Record) -> list[str]:
         return []
 

@@ -14,13 +14,14 @@ from chalicelib.domain.kill_switch import PaymentSwitch
 from chalicelib.domain.transactions.outgoing import FORGOTTEN, Attempt, Outgoing
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.usecases.base.kill_switch import PaymentsStopped
-from chalicelib.usecases.ports.accounts import Opened
+from chalicelib.usecases.ports.accounts import FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.changes import Change, Still
-from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.second_reader import Order
 from chalicelib.usecases.ports.signing import Signature, Signed
 from chalicelib.usecases.transactions.accounts.signing import AccountSigning, Proved
 from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.replacement_bounds import quoted
 
 NETWORK: Network = next(network for network in default_networks("test") if network.slug == "ethereum")
 OTHERS, OURS = True, False
@@ -62,6 +63,7 @@ class Kind:
     takes: bool = True
     refuses: bool = False
     costs: bool = True
+    quote: int | None = 1
     events: list[str] = field(default_factory=list)
 
     @property
@@ -76,6 +78,9 @@ class Kind:
         if self.mismatch is not None:
             raise self.mismatch
         return Proved(3, [Still(PaymentSwitch("test", version=9))])
+
+    def quoted(self, record: Record) -> int | None:
+        return self.quote
 
     def cure(self, record: Record, mismatch: OrderMismatch) -> None:
         self.events.append("cured")
@@ -185,6 +190,49 @@ def test_a_replacement_goes_the_same_way() -> None:
     done = engine(World()).again(kind, SIGNED)
     assert done is not None and done.raw == "signed other bytes"
     assert kind.events == ["proved", "signed other bytes", "stored, resting on 2"]
+
+
+@pytest.mark.parametrize(("quote", "signed"), [(0, False), (1, True), (30, True), (None, True)])
+def test_first_bytes_may_cost_some_times_of_what_equal_ones_do_now(
+    quote: int | None, signed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They cost 3, and may cost ten times the quote. Where fees have risen since they were built, they go on."""
+    kind = Kind(quote=quote)
+    if signed:
+        assert engine(World()).first(kind, Record()).raw == "signed bytes"
+        return
+    with pytest.raises(OrderMismatch, match="may cost 3") as refused:
+        engine(World()).first(kind, Record())
+    assert refused.value.bytes_only and kind.events == ["proved", "cured"]
+    assert "ALARM test:ethereum: kind record may cost 3, and 0 is the most by the fees of now" in caplog.text
+
+
+class Priced:
+    """A payer that knows what a transfer costs now, or why it can not be."""
+
+    def __init__(self, told: FeeEstimate | Exception) -> None:
+        self.told, self.asked = told, list[Payment]()
+
+    def cost(self, payment: Payment) -> FeeEstimate:
+        self.asked.append(payment)
+        if isinstance(self.told, Exception):
+            raise self.told
+        return self.told
+
+
+@pytest.mark.parametrize(
+    ("told", "most"), [(FeeEstimate(7), 7), (FeeEstimate(0, stated=9), 9), (Refused("it takes nothing"), None)]
+)
+def test_a_quote_needs_neither_the_amount_nor_a_recipient_that_takes_it(told: FeeEstimate | Exception, most: int | None) -> None:
+    payer: Any = Priced(told)
+    assert quoted(payer, Payment("wallet", "recipient", None, 5, 7)) == most
+    assert payer.asked == [Payment("wallet", "recipient", None, 1, 7, gas="used")]
+
+
+def test_a_wallet_without_any_of_the_coin_is_waited_for() -> None:
+    payer: Any = Priced(InsufficientFunds("nothing"))
+    with pytest.raises(Unavailable, match="has nothing of its coin"):
+        quoted(payer, Payment("wallet", "recipient", None, 5, 7))
 
 
 def test_an_order_that_differs_is_cured_and_not_signed() -> None:

@@ -6,7 +6,9 @@ node takes them back, and the process may die between any two lines. So
 1. the record of the order is stored before a key is asked, with its nonce, which was allotted to it alone (on Tron: its expiry),
    and with its exact unsigned bytes;
 2. the switches are read: what pays others rests on the kill switch, what stays ours on the point-in-time guard (`_rests_on`);
-3. the bytes are proved against the order, and the order against what was approved (`Attempts.proved`);
+3. the bytes are proved against the order, and the order against what was approved (`Attempts.proved`); of first bytes the fee is
+   held against that of equal ones built now, by the node's word: it may be `RenewalRules.times` of it. Where fees have risen since
+   they were built they go on, where they fell by more they are built anew;
 4. both readers make the same digest of the order, the key signs it, and both read the signed bytes alike (`two_readers`);
 5. the signed bytes are stored, in one transaction with their posting, on the condition that nobody touched a switch since 2.
    Of two workers that sign one stores; what is not stored is never sent. The first signature of an order commits with an item
@@ -137,6 +139,11 @@ class Attempts(Protocol[R, P]):
         """Raises OrderMismatch, with an alarm, unless the unsigned bytes do exactly what was approved (money rule 7)."""
         ...
 
+    def quoted(self, record: R) -> int | None:
+        """The most that equal bytes could cost if they were built now, in units of the native coin; None where bytes of this kind
+        state no fee (Tron's stakes and loans pay by their size), or as `replacement_bounds.quoted`."""
+        ...
+
     def cure(self, record: R, mismatch: OrderMismatch) -> None:
         """Let an order go on that `proved` refused and that nothing was signed for, or end it. Raises Conflict."""
         ...
@@ -194,6 +201,7 @@ class AccountSigning:
         rests = self._rests_on(attempts)
         try:
             proved = attempts.proved(record)
+            self._demand_priced(attempts, record, proved.fee)
         except OrderMismatch as mismatch:
             attempts.cure(record, mismatch)
             raise
@@ -243,6 +251,15 @@ class AccountSigning:
             log.warning("%s: the node refuses %s for now: %s", network.id, attempts.name, refused)
             return False
         return True
+
+    def _demand_priced(self, attempts: Attempts[R, P], record: R, fee: int) -> None:
+        """Raises OrderMismatch, with an alarm, where first bytes may cost far more than equal ones do now. Raises Unavailable."""
+        quoted = attempts.quoted(record)
+        if quoted is None or fee <= quoted * self._renewals.times:
+            return
+        most = quoted * self._renewals.times
+        log.error("ALARM %s: %s may cost %d, and %d is the most by the fees of now", attempts.network.id, attempts.name, fee, most)
+        raise OrderMismatch(f"{attempts.name} may cost {fee}, and {most} is the most", bytes_only=True)
 
     def _rests_on(self, attempts: Attempts[R, P]) -> list[Change]:
         realm = attempts.network.realm

@@ -16,10 +16,10 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
-from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move, MoveKind
+from chalicelib.domain.treasury.moves import LOANS, WHOLE_TRANSACTION, Move, MoveKind
 from chalicelib.domain.treasury.stakes import Resource
-from chalicelib.usecases.base.address_forms import account_at
-from chalicelib.usecases.ports.accounts import ChainPayer, Explained
+from chalicelib.usecases.base.address_forms import account_at, same_place
+from chalicelib.usecases.ports.accounts import ChainPayer, Explained, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Post, Save
 from chalicelib.usecases.ports.clock import Clock
@@ -29,8 +29,9 @@ from chalicelib.usecases.ports.signing import DepositKeys, Signature, Signed, Si
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.accounts.signing import Proved
 from chalicelib.usecases.transactions.errors import OrderMismatch
-from chalicelib.usecases.transactions.replacement_bounds import affordable
-from chalicelib.usecases.treasury.moves.checks import MoveChecks, MoveMismatch
+from chalicelib.usecases.transactions.replacement_bounds import affordable, quoted
+from chalicelib.usecases.transactions.rivals import rivals_of
+from chalicelib.usecases.treasury.moves.checks import MoveChecks
 from chalicelib.usecases.treasury.moves.cures import MoveCures
 from chalicelib.usecases.wallets.signers import SIGN, signing_wallet
 
@@ -73,10 +74,26 @@ class MoveAttempts:
     def proved(self, record: Move) -> Proved:
         return self._proved(record)[0]
 
+    def quoted(self, record: Move) -> int | None:
+        if record.kind in LOANS:
+            return None
+        paid = Payment(record.source, record.recipient, record.contract, record.amount, record.nonce or 0)
+        return quoted(self.payer, replace(paid, over=self._rivals(record)))
+
+    def _rivals(self, record: Move) -> tuple[str, ...]:
+        """What its own wallet signed with its nonce, and nothing that a record only claims: these set a fee."""
+        rules, network = self._parts.rules, self.network
+        try:
+            found = () if record.over is None else rivals_of(self._store, self.payer, record.over)
+            own = [each.unsigned for each in found if same_place(rules, network, each.signer, record.source)]
+            return tuple(each for each in own if self.payer.explain(each).nonce == record.nonce)
+        except (Refused, ValueError) as wrong:
+            log.warning("%s: move %s names a payment that has no bytes of its wallet: %s", network.id, record.id, wrong)
+            return ()
+
     def cure(self, record: Move, mismatch: OrderMismatch) -> None:
         """Other bytes may take the nonce, or it is given back."""
-        if isinstance(mismatch, MoveMismatch):
-            self._parts.cures.apply(self.network, record, self.payer, mismatch)
+        self._parts.cures.apply(self.network, record, self.payer, mismatch)
 
     def altered(self, before: Move) -> list[str]:
         return []  # it is replaced by bytes that are made of its own bytes

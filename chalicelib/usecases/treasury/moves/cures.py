@@ -21,6 +21,7 @@ from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.treasury.moves.checks import MoveMismatch
 
 log = logging.getLogger(__name__)
@@ -30,12 +31,12 @@ class MoveCures:
     def __init__(self, store: Store, rules: AddressRules, clock: Clock) -> None:
         self._store, self._rules, self._clock = store, rules, clock
 
-    def apply(self, network: Network, move: Move, payer: ChainPayer, mismatch: MoveMismatch) -> None:
+    def apply(self, network: Network, move: Move, payer: ChainPayer, mismatch: OrderMismatch) -> None:
         """Of a built move, in one transaction. Raises Conflict, Unavailable."""
-        if mismatch.cure == "bytes":
+        if mismatch.bytes_only:
             after = replace(next_version(move), unsigned="", updated_at=self._clock.now_ms())
             self._store.commit([Save(after)])
-        elif mismatch.cure == "drop":
+        elif isinstance(mismatch, MoveMismatch) and mismatch.cure == "drop":
             self.release(network, move, payer, str(mismatch))
 
     def release(self, network: Network, move: Move, payer: ChainPayer, reason: str, beside: Sequence[Change] = ()) -> None:

@@ -52,6 +52,9 @@ class StakeAttempts:
             raise OrderMismatch(f"stake {record.id} differs from the order in {', '.join(wrong)}")
         return Proved(0)  # an attempt burns bandwidth, or TRX for it: the bytes bound no fee
 
+    def quoted(self, record: Stake) -> None:
+        return None
+
     def cure(self, record: Stake, mismatch: OrderMismatch) -> None:
         """It ends, since nothing was signed: record and bytes contradict each other, so that nothing can be built anew, and a
         retired wallet would wait for it for ever. The operator orders again."""
