@@ -177,6 +177,19 @@ def withdrawal_released(withdrawal: str, at: int, tenant: TenantId, amount: Amou
     return JournalEntry(f"release:{withdrawal}", "withdrawal_released", at, (moved,), {"withdrawal": withdrawal})
 
 
+def refund_reserved(refund: str, at: int, tenant: TenantId, amount: Amount) -> JournalEntry:
+    """The amount of a refund or a payout link is frozen. The withdrawal that pays it takes this reservation over: it has none of
+    its own, but for its fee."""
+    moved = Posting(Book.WHOSE, merchant(tenant, "available"), merchant(tenant, "frozen"), amount)
+    return JournalEntry(f"reserve:{refund}", "refund_reserved", at, (moved,), {"refund": refund})
+
+
+def refund_released(refund: str, at: int, tenant: TenantId, amount: Amount) -> JournalEntry:
+    """A refund or a payout link ended before it had a withdrawal: its amount is available again."""
+    moved = Posting(Book.WHOSE, merchant(tenant, "frozen"), merchant(tenant, "available"), amount)
+    return JournalEntry(f"release:{refund}", "refund_released", at, (moved,), {"refund": refund})
+
+
 def signature_id(owner: str) -> str:
     """The id of the entry that posts the first signature of an order or a move, `owner` by its id."""
     return f"sign:{owner}"

@@ -230,6 +230,11 @@ RECORDS: dict[str, Kind] = {
     "ApprovalRequest": Kind(
         "records", lambda r: f"apr#{r.id}", indexed=_request_lists, pages=("apr", "realm"), module="withdrawals.approvals"
     ),
+    "Refund": Kind("records", lambda r: f"refund#{r.tenant}", lambda r: r.id),
+    "PayoutLink": Kind("records", lambda r: f"paylink#{r.tenant}", lambda r: r.id),
+    "InvoiceRefunds": Kind("records", lambda r: f"refunded#{r.tenant}", lambda r: r.invoice_id),
+    "ClaimLink": Kind("records", lambda r: f"claim#{r.hash}"),
+    "RefundsSpent": Kind("records", lambda r: f"refundday#{r.tenant}"),
     "WhitelistEntry": Kind(
         "records",
         lambda r: f"wl#{r.tenant}",

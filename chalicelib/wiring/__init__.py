@@ -95,7 +95,6 @@ class Services:
     checkouts = Of(lambda wiring: wiring.invoices.checkouts)
     invoice_settings = Of(lambda wiring: wiring.invoices.invoice_settings)
     invoice_expiries = Of(lambda wiring: wiring.invoices.invoice_expiries)
-    invoice_deadlines = Of(lambda wiring: wiring.invoices.invoice_deadlines)
 
     webhooks = Of(lambda wiring: wiring.webhooks.webhooks)
     redelivery = Of(lambda wiring: wiring.webhooks.redelivery)
@@ -114,6 +113,11 @@ class Services:
     fee_budgets = Of(lambda wiring: wiring.withdrawals.fee_budgets)
     payout_line = Of(lambda wiring: wiring.withdrawals.payout_line)
     payout_sweep = Of(lambda wiring: wiring.withdrawals.payout_sweep)
+
+    refunds = Of(lambda wiring: wiring.refunds.refunds)
+    payout_links = Of(lambda wiring: wiring.refunds.payout_links)
+    claims = Of(lambda wiring: wiring.refunds.claims)
+    open_refunds = Of(lambda wiring: wiring.refunds.open_refunds)
 
     scanner = Of(lambda wiring: wiring.scanning.scanner)
     range_queue = Of(lambda wiring: wiring.scanning.range_queue)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from chalicelib.wiring.payouts import PayoutWiring
     from chalicelib.wiring.reconciliation import ReconciliationWiring
     from chalicelib.wiring.recovery import RecoveryWiring
+    from chalicelib.wiring.refunds import RefundWiring
     from chalicelib.wiring.sandbox import SandboxWiring
     from chalicelib.wiring.scanning import ScanningWiring
     from chalicelib.wiring.screening import ScreeningWiring
@@ -123,6 +124,12 @@ class Wiring:
         from chalicelib.wiring.withdrawals import WithdrawalWiring
 
         return WithdrawalWiring(self.parts)
+
+    @cached_property
+    def refunds(self) -> RefundWiring:
+        from chalicelib.wiring.refunds import RefundWiring
+
+        return RefundWiring(self.parts, self.withdrawals)
 
     @cached_property
     def scanning(self) -> ScanningWiring:

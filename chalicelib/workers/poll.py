@@ -127,12 +127,13 @@ class Poll:
                 self._mempool_scan.read(reading.part(3 / 4), reading)
 
     def follow(self, deadline: Deadline) -> None:
-        """Expire unpaid invoices, and bring our transactions in flight forward: half of the time that is left for each kind, so
-        that none takes all of it."""
+        """Expire unpaid invoices and unclaimed refunds, and bring our transactions in flight forward: half of the time that is
+        left for each kind, so that none takes all of it."""
         network, wired = self.network, services()
         with in_realm(network.realm), Each(network.id) as each:
             each.take("expire", partial(self._expire, deadline.part(EXPIRING)))
             waits = self._follow(each, deadline)
+            each.take("refunds", partial(wired.open_refunds.work, network.id, deadline.part(EXPIRING)))
             each.take("quote fees", self._quote_fees)
             if waits:
                 # Something may be final as soon as it is scanned, deposits too.

@@ -8,6 +8,7 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.invoices.totals import InvoiceTotals
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
+from chalicelib.domain.refunds.refunds import InvoiceRefunds, Refund
 from chalicelib.domain.scanning.ranges import ScanRange
 from chalicelib.domain.scanning.rescans import Rescan
 from chalicelib.domain.stray_payments import StrayPayment
@@ -54,6 +55,9 @@ class Books:
     consolidations: list[ConsolidationQueue] = field(default_factory=list)
     strays: list[StrayPayment] = field(default_factory=list)
     given_up: list[GivenUp] = field(default_factory=list)
+    refunds: list[Refund] = field(default_factory=list)
+    """Payout links too."""
+    refunded: list[InvoiceRefunds] = field(default_factory=list)
     outbox: list[str] = field(default_factory=list)
     """Ids of the outbox rows."""
     events_since: int = 0

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from chalicelib.domain.audit.books import Books
+from chalicelib.domain.audit.refunds import told_of
 from chalicelib.domain.audit.withdrawals import unmade
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
@@ -79,7 +80,7 @@ def _in_line(books: Books, open_ids: _OpenIds) -> Iterable[str]:
 def _expiring(invoices: Iterable[Invoice], open_ids: _OpenIds) -> Iterable[str]:
     """Each invoice that can still expire has the work that expires it."""
     for invoice in invoices:
-        waits = not invoice.expired and not invoice.cancelled and invoice.manual_status is None
+        waits = not invoice.expired and invoice.manual_status is None
         if waits and f"{invoice.tenant}|{invoice.id}" not in open_ids["expiry"]:
             yield f"invoice {invoice.id} is {invoice.status} and will never expire"
 
@@ -91,6 +92,7 @@ def events_agree(books: Books) -> Iterable[str]:
     for record in records:
         if record.tenant is not None and record.created_at >= books.events_since:
             emitted[f"{record.tenant} {record.id}"] = record.emitted
+    emitted |= {f"{r.tenant} {r.id}": told_of(r, books) for r in books.refunds if r.terms.created_at >= books.events_since}
     if not books.aged:
         emitted |= {f"{b.tenant} {balance_object(b.asset)}": b.emitted for b in books.balances}
     # A deposit may change its owner in a reorganisation, and its events are counted on: one merchant is told the first ones, ...

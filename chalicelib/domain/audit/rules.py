@@ -9,10 +9,11 @@ from chalicelib.domain.audit.books import Books
 from chalicelib.domain.audit.collections import collections_agree
 from chalicelib.domain.audit.consolidations import coin_moves_agree
 from chalicelib.domain.audit.deposits import credited_once, pending_and_held_agree
-from chalicelib.domain.audit.invoices import invoices_agree, late_worth_agrees, totals_agree
+from chalicelib.domain.audit.invoices import invoices_agree, totals_agree
 from chalicelib.domain.audit.ledger import balances_agree, books_agree, in_flight_agrees, taken_back, wallets_agree
 from chalicelib.domain.audit.moves import moves_agree
 from chalicelib.domain.audit.open_work import events_agree, work_agrees
+from chalicelib.domain.audit.refunds import claimed_once, invoices_name_refunds, refund_work_agrees
 from chalicelib.domain.audit.stray_payments import strays_agree
 from chalicelib.domain.audit.utxos import coins_agree
 from chalicelib.domain.audit.withdrawals import attempts_agree, frozen_agrees, nonces_agree, one_order_each, orders_fit
@@ -30,7 +31,6 @@ def violations(books: Books) -> list[str]:
         *in_flight_agrees(sums, books),
         *credited_once(books),
         *invoices_agree(books),
-        *late_worth_agrees(books),
         *totals_agree(books),
         *orders_fit(books),
         *frozen_agrees(books),
@@ -45,6 +45,9 @@ def violations(books: Books) -> list[str]:
         ),
         *collections_agree(books.collections, books.collecting, books.distributions, books.moves, books.work),
         *strays_agree(books.strays, books.deposits, books.withdrawals, books.work),
+        *claimed_once(books),
+        *invoices_name_refunds(books),
+        *refund_work_agrees(books),
         *attempts_agree(books),
         *work_agrees(books),
         *events_agree(books),

@@ -24,7 +24,9 @@ class SettingsReset:
 class MerchantSettings:
     """`version` is shown as the revision, which signed changes name. `updated_by` is a key's id; times in ms since 1970.
 
-    `resets`: when the operator took the signers away, and who that was (at most the last `MOST_RESETS`).
+    `refund_daily_limit_usd`: the most in US dollars (plain decimal) that refunds and payout links may come to in 24 hours while
+    the whitelist is enforced; "0": none is allowed then. `resets`: when the operator took the signers away, and who that was (at
+    most the last `MOST_RESETS`).
     """
 
     tenant: TenantId
@@ -33,4 +35,5 @@ class MerchantSettings:
     updated_at: int | None = None
     updated_by: str | None = None
     resets: tuple[SettingsReset, ...] = ()
+    refund_daily_limit_usd: str = "0"
     version: int = 0

@@ -14,7 +14,10 @@ EVENT_NAMES: tuple[str, ...] = (
     "withdrawal.created", "withdrawal.status_changed", "withdrawal.completed",
     "balance.updated",
     "invoice.created", "invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired",
-    "invoice.late_payment", "invoice.reverted", "invoice.cancelled",
+    "invoice.late_payment", "invoice.reverted",
+    "refund.created", "refund.claimed", "refund.completed", "refund.failed", "refund.expired", "refund.cancelled",
+    "payout_link.created", "payout_link.claimed", "payout_link.completed", "payout_link.failed", "payout_link.expired",
+    "payout_link.cancelled",
     "webhook.failing", "webhook.disabled",
 )  # fmt: skip
 """The last two are about the merchant's own endpoints, and told to the others."""

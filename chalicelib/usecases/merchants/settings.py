@@ -42,6 +42,7 @@ class MerchantSettingsService:
         whitelist_enforced: bool | None,
         multisig: MultisigConfig | None,
         signatures: Signatures = (),
+        refund_daily_limit_usd: str | None = None,
     ) -> MerchantSettings:
         """Replace what is not None. `by` is the key's id; `signatures` are pairs of signer id and signature over the text of the
         change. Raises BusinessRule.
@@ -55,6 +56,7 @@ class MerchantSettingsService:
                 before,
                 whitelist_enforced=before.whitelist_enforced if whitelist_enforced is None else whitelist_enforced,
                 multisig=before.multisig if multisig is None else multisig,
+                refund_daily_limit_usd=before.refund_daily_limit_usd if refund_daily_limit_usd is None else refund_daily_limit_usd,
             )
             if after == before:
                 return before
@@ -123,8 +125,11 @@ def check_config(config: MultisigConfig) -> None:
 
 
 def guarded(settings: MerchantSettings) -> dict[str, Any]:
-    """The settings as they are shown, and as they stand in the text that signers sign."""
-    return {"whitelist_enforced": settings.whitelist_enforced, "multisig_config": _config(settings.multisig)}
+    """The settings as they stand in the text that signers sign: those that everybody has, and the daily limit where there is
+    one."""
+    limit = settings.refund_daily_limit_usd
+    limited = {} if limit == "0" else {"refundDailyLimitUSD": limit}
+    return {"whitelist_enforced": settings.whitelist_enforced, "multisig_config": _config(settings.multisig), **limited}
 
 
 def _config(config: MultisigConfig) -> Mapping[str, Any]:
@@ -140,4 +145,5 @@ def _config(config: MultisigConfig) -> Mapping[str, Any]:
 def settings_view(settings: MerchantSettings) -> dict[str, Any]:
     """The public record."""
     updated = None if settings.updated_at is None else iso(settings.updated_at)
-    return {**guarded(settings), "revision": settings.version, "updated_at": updated}
+    shown = {**guarded(settings), "refundDailyLimitUSD": settings.refund_daily_limit_usd}
+    return {**shown, "revision": settings.version, "updated_at": updated}

@@ -12,6 +12,7 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.invoices.totals import InvoiceTotals
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
 from chalicelib.domain.merchants.merchants import Merchant
+from chalicelib.domain.refunds.refunds import InvoiceRefunds, PayoutLink, Refund
 from chalicelib.domain.scanning.ranges import ScanRange
 from chalicelib.domain.scanning.rescans import Rescan
 from chalicelib.domain.stray_payments import StrayPayment
@@ -66,6 +67,8 @@ def read_books(store: Store, now_ms: int) -> Books:
         consolidations=list(store.every(ConsolidationQueue)),
         strays=list(store.every(StrayPayment)),
         given_up=list(store.every(GivenUp)),
+        refunds=[*store.every(Refund), *store.every(PayoutLink)],
+        refunded=list(store.every(InvoiceRefunds)),
         outbox=[row.id for row in rows],
         events_since=since,
         aged=any(merchant.created_at < since for merchant in store.every(Merchant)),

@@ -15,7 +15,7 @@ from chalicelib.domain.catalogue.coin_settings import in_usd, limit_units
 from chalicelib.domain.catalogue.rates import STALE_MS, Rates, RatesOf
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.errors import BusinessRule, DailyLimitExceeded, InsufficientBalance, InvalidAddress, InvalidParameter
-from chalicelib.domain.ids import TenantId, network_parts
+from chalicelib.domain.ids import AssetId, TenantId, network_parts
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.merchants.settings import MerchantSettings
 from chalicelib.domain.money import format_units
@@ -31,6 +31,10 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import is_service, token_contracts, unwatched, unwatched_words
 
 
+class NotWhitelisted(BusinessRule):
+    """The merchant pays to addresses of its whitelist alone, and this is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """One payment of a request. `address_field` and `amount_field` name it in errors."""
@@ -39,6 +43,18 @@ class Output:
     amount: int
     address_field: str = "to_address"
     amount_field: str = "amount"
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """What is settled already about a payment: `units` of it are frozen, and with `any_address` it was allowed to addresses that
+    are not on the whitelist."""
+
+    units: int = 0
+    any_address: bool = False
+
+
+NOTHING_RESERVED = Reserved()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +105,15 @@ class Rules:
         self._coin, self._catalogue, self._merchant_pays = coin, catalogue, merchant_pays
         self.network: Network = catalogue.networks[network_parts(coin.network)[1]]
 
+    @property
+    def coin(self) -> Coin:
+        return self._coin
+
+    @property
+    def fee_asset(self) -> AssetId:
+        """The native coin of the network, which fees are paid in."""
+        return self._catalogue.native(self.network.slug).asset
+
     def recipients(self, outputs: Sequence[Output]) -> list[Output]:
         """`outputs` with their addresses in the public spelling. Raises InvalidAddress."""
         slug = self.network.slug
@@ -109,14 +134,22 @@ class Rules:
             raise InvalidAddress(f"Not an address of {slug}: {reason}", details)
         return read
 
-    def judge(self, tenant: TenantId, outputs: Sequence[Output], priority: Priority, from_address: str | None, now: int) -> Ruling:
+    def judge(
+        self,
+        tenant: TenantId,
+        outputs: Sequence[Output],
+        priority: Priority,
+        from_address: str | None,
+        now: int,
+        reserved: Reserved = NOTHING_RESERVED,
+    ) -> Ruling:
         """Raises BusinessRule, DailyLimitExceeded, InsufficientBalance, InvalidParameter (`from_address`), Unavailable."""
         self._check_amounts(outputs, now)
         facts = self._facts(tenant, outputs)
         if from_address is not None:
             self._check_source(facts.hot, from_address)
         self._check_destinations(facts, outputs)
-        self._check_whitelist(facts, outputs, now)
+        self._check_whitelist(facts, outputs, now, reserved)
         total = sum(output.amount for output in outputs)
         self._check_day(facts.spent, total, now)
         quoted = None if facts.quote is None else facts.quote.fees.get(self._coin.slug)
@@ -125,15 +158,7 @@ class Rules:
             self._check_worth(outputs, fee, now)
         charges = self._charges(facts, outputs, None if quoted is None else fee, now)
         charged = sum(charge.units for charge in charges)
-        needed = total + charged
-        if facts.balance.available < needed:
-            details = {
-                "requested": self._shown(needed),
-                **({"fee_charged": self._shown(charged)} if charged else {}),
-                "available": self._shown(max(0, facts.balance.available)),
-                "coin": self._coin.slug,
-            }
-            raise InsufficientBalance(f"The balance of {self._coin.slug} on {self.network.slug} is not enough", details)
+        self._check_balance(facts.balance, total - reserved.units, charged)
         limited = tuple((entry := facts.entries.get(o.to_address)) is not None and entry.limited for o in outputs)
         reasons = self._all_reasons(facts, outputs, now)
         payments = [
@@ -150,6 +175,28 @@ class Rules:
                 f" {MOST_OWN} more: pay to this one by itself",
             )
         return Ruling(facts.balance, spent, tuple(own.values()), fee, charges, reasons, limited, facts.settings)
+
+    def judge_link(self, tenant: TenantId, output: Output, now: int) -> Facts:
+        """What can be told of a payment before its address is known: its amount and the balance. `output` has no address yet.
+        Raises BusinessRule, InsufficientBalance, Unavailable."""
+        self._check_amounts([output], now)
+        facts = self._facts(tenant, ())
+        quoted = None if facts.quote is None else facts.quote.fees.get(self._coin.slug)
+        if quoted is not None and not self._merchant_pays:
+            self._check_worth([output], quoted, now)
+        self._check_balance(facts.balance, output.amount, 0)
+        return facts
+
+    def _check_balance(self, balance: Balance, units: int, charged: int) -> None:
+        needed = units + charged
+        if needed and balance.available < needed:
+            details = {
+                "requested": self._shown(needed),
+                **({"fee_charged": self._shown(charged)} if charged else {}),
+                "available": self._shown(max(0, balance.available)),
+                "coin": self._coin.slug,
+            }
+            raise InsufficientBalance(f"The balance of {self._coin.slug} on {self.network.slug} is not enough", details)
 
     def _charges(self, facts: Facts, outputs: Sequence[Output], fee: int | None, now: int) -> tuple[Charge, ...]:
         """The charge of each payment beside its amount. Raises BusinessRule where it can not be told now.
@@ -288,14 +335,14 @@ class Rules:
             if form_of(self._addresses, self.network, output.to_address) in contracts:
                 raise BusinessRule(output.address_field, "is the contract of a token: what is sent there is lost")
 
-    def _check_whitelist(self, facts: Facts, outputs: Sequence[Output], now: int) -> None:
+    def _check_whitelist(self, facts: Facts, outputs: Sequence[Output], now: int, reserved: Reserved) -> None:
         coin = self._coin
         totals: dict[str, int] = {}
         for output in outputs:
             entry = facts.entries.get(output.to_address)
             if entry is None:
-                if facts.settings.whitelist_enforced:
-                    raise BusinessRule(output.address_field, f"is not on the whitelist for {self.network.slug}")
+                if facts.settings.whitelist_enforced and not reserved.any_address:
+                    raise NotWhitelisted(output.address_field, f"is not on the whitelist for {self.network.slug}")
                 continue
             totals[entry.address] = totals.get(entry.address, 0) + output.amount
             window = window_of(facts.spent, facts.own.get(entry.address), entry.address)

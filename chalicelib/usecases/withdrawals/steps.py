@@ -11,6 +11,7 @@ from chalicelib.domain.catalogue.rates import RatesOf, no_rates
 from chalicelib.domain.ids import TenantId, derived_id, network_parts, tenant_parts
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
+from chalicelib.domain.refunds.refunds import ending, event_family
 from chalicelib.domain.screening.risk import Assessment
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.webhooks.events import balance_object
@@ -104,6 +105,17 @@ def stepped(news: News, views: Views, before: Withdrawal, after: Withdrawal) -> 
     if told.status == "confirmed":
         told = replace(told, emitted=told.emitted + 1)
         news.tell(told.tenant, "withdrawal.completed", told.id, told.emitted, record, before.status)
+    return _told_of_refund(news, views, told)
+
+
+def _told_of_refund(news: News, views: Views, after: Withdrawal) -> Withdrawal:
+    """The withdrawal once the end of the refund or payout link that it pays is told, where its new status is one."""
+    end = ending(after.status)
+    if after.repays is None or end is None:
+        return after
+    told = replace(after, repays=replace(after.repays, told=after.repays.told + 1))
+    name = f"{event_family(after.repays.id)}.{end}"
+    news.tell(after.tenant, name, after.repays.id, after.repays.told + 1, views.repaid(told))
     return told
 
 

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue.catalogue import Coin
+from chalicelib.domain.catalogue.catalogue import Catalogue, Coin
 from chalicelib.domain.catalogue.rates import RatesOf, no_rates
 from chalicelib.domain.errors import BusinessRule, InsufficientBalance, NotFound
 from chalicelib.domain.ids import TenantId, group_id, network_parts, new_id
 from chalicelib.domain.money import Amount
 from chalicelib.domain.withdrawals.batches import BatchOutput, WithdrawalBatch, batch_of, batch_work
-from chalicelib.domain.withdrawals.payout_line import ready_order
 from chalicelib.domain.withdrawals.withdrawals import Priority, Withdrawal
 from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.outbox import News
@@ -25,6 +24,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Page, Store
 from chalicelib.usecases.withdrawals.batches import BatchMaker
+from chalicelib.usecases.withdrawals.ordered import Order, withdrawal_of
 from chalicelib.usecases.withdrawals.rules import Output, Rules
 from chalicelib.usecases.withdrawals.steps import begun, given_back, moved, purse_of
 
@@ -67,7 +67,7 @@ class Withdrawals:
         if output.amount <= 0:
             raise ValueError("a withdrawal pays more than nothing")
         catalogue = self._store.catalogue(network_parts(coin.network)[0])
-        rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin, self._merchant_pays)
+        rules = self.rules(catalogue, coin)
         outputs = rules.recipients([output])
         asked_at = self._clock.now_ms()  # lists are in the order of ids: the record tells the same time
         withdrawal_id = new_id("wd", asked_at)
@@ -75,29 +75,8 @@ class Withdrawals:
         def prepare() -> Prepared[Withdrawal]:
             now = self._clock.now_ms()
             ruling = rules.judge(tenant, outputs, priority, from_address, now)
-            approval = ruling.approval(ruling.reasons[0])
-            withdrawal = Withdrawal(
-                id=withdrawal_id,
-                tenant=tenant,
-                network=coin.network,
-                asset=coin.asset,
-                amount=output.amount,
-                to_address=outputs[0].to_address,
-                fee_asset=catalogue.native(rules.network.slug).asset,
-                created_at=asked_at,
-                updated_at=now,
-                pending_reason=None if approval is None else "approval",
-                priority=priority,
-                metadata=metadata or {},
-                fee=ruling.fee,
-                emitted=1,
-                approval=approval,
-                limited=ruling.limited[0],
-                charge=ruling.charges[0].units,
-                charge_rate=ruling.charges[0].rate,
-                charge_fixed=ruling.charges[0].fixed,
-                line=ready_order(tenant, asked_at),
-            )
+            order = Order(withdrawal_id, tenant, outputs[0], asked_at, priority, metadata or {})
+            withdrawal = withdrawal_of(rules, ruling, order, now)
             entry = ledger.withdrawal_reserved(withdrawal.id, now, tenant, Amount(coin.asset, withdrawal.reserved))
             views, news = views_now(catalogue, self._rates_of, now), News(now)
             changes = [*begun(news, views, withdrawal), *moved(news, views, ruling.balance, entry)]
@@ -112,10 +91,14 @@ class Withdrawals:
 
         return Creation(self._store, prepare)
 
+    def rules(self, catalogue: Catalogue, coin: Coin) -> Rules:
+        """The rules for payments of one coin."""
+        return Rules(self._store, self._rules, self._rates_of, catalogue, coin, self._merchant_pays)
+
     def demand(self, tenant: TenantId, coin: Coin, amount: int, to_address: str, address_field: str = "to_address") -> str:
         """Raise what `create` would raise now, but for a balance that is too small; the address in its public spelling."""
         catalogue = self._store.catalogue(network_parts(coin.network)[0])
-        rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin, self._merchant_pays)
+        rules = self.rules(catalogue, coin)
         outputs = rules.recipients([Output(to_address, amount, address_field)])
         try:
             rules.judge(tenant, outputs, "normal", None, self._clock.now_ms())
@@ -132,7 +115,7 @@ class Withdrawals:
         function dies. Raises what `creating` raises.
         """
         catalogue = self._store.catalogue(network_parts(coin.network)[0])
-        rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin, self._merchant_pays)
+        rules = self.rules(catalogue, coin)
         asked = rules.recipients(outputs)
         asked_at = self._clock.now_ms()
         batch_id = group_id("wdb", asked_at)

@@ -1,0 +1,78 @@
+"""Refunds and payout links with the withdrawals that pay them, and what is refunded of an invoice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chalicelib.domain.errors import NotFound
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.refunds.refunds import GIVEN_BACK, InvoiceRefunds, Refund, Terms, kind_of, status_of
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.base.open_work import is_open
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.withdrawals.steps import settled_work
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A refund or a payout link, and the withdrawal that pays it, None before there is one."""
+
+    refund: Refund
+    withdrawal: Withdrawal | None = None
+
+    @property
+    def status(self) -> str:
+        return status_of(self.refund.status, None if self.withdrawal is None else self.withdrawal.status)
+
+
+def found(store: Store, tenant: TenantId, refund_id: str, kind: type[Refund]) -> Shown:
+    """Raises NotFound, also for another merchant's."""
+    refund = store.get(kind, tenant=tenant, id=refund_id) if kind_of(refund_id) is kind else None
+    if refund is None:
+        raise NotFound(f"There is no {refund_id[:80]}", {"id": refund_id[:80]})
+    return with_withdrawals(store, [refund])[0]
+
+
+def with_withdrawals(store: Store, refunds: Sequence[Refund]) -> list[Shown]:
+    """Each with its withdrawal, in one read."""
+    claimed = [refund for refund in refunds if refund.status == "claimed" and refund.withdrawal_id is not None]
+    wanted = [(Withdrawal, {"tenant": refund.tenant, "id": refund.withdrawal_id or ""}) for refund in claimed]
+    paid = dict(zip([refund.id for refund in claimed], store.get_many(wanted) if wanted else [], strict=True))
+    return [Shown(refund, paid.get(refund.id)) for refund in refunds]
+
+
+@dataclass(frozen=True, slots=True)
+class Refunded:
+    """An invoice, the row that new refunds of it rest on, and its refunds, oldest first."""
+
+    invoice: Invoice
+    row: InvoiceRefunds
+    refunds: tuple[Shown, ...]
+    taking: tuple[Terms, ...]
+    """The terms of those that take a part of what is credited."""
+
+
+def refunded(store: Store, tenant: TenantId, invoice_id: str) -> Refunded:
+    """Raises NotFound, also for another merchant's invoice."""
+    invoice, row = store.get_many(
+        [(Invoice, {"tenant": tenant, "id": invoice_id}), (InvoiceRefunds, {"tenant": tenant, "invoice_id": invoice_id})]
+    )
+    if invoice is None:
+        raise NotFound(f"No invoice {invoice_id[:80]}", {"id": invoice_id[:80]})
+    row = row or InvoiceRefunds(tenant, invoice_id)
+    records = store.get_many([(kind_of(name), {"tenant": tenant, "id": name}) for name in row.ids]) if row.ids else []
+    shown = with_withdrawals(store, [record for record in records if record is not None])
+    return Refunded(invoice, row, tuple(shown), tuple(each.refund.terms for each in shown if _takes(store, each)))
+
+
+def _takes(store: Store, shown: Shown) -> bool:
+    """Whether it takes a part of its invoice. A payout that failed in a block takes it until no reorganisation can undo that: its
+    bytes would be sent again."""
+    if shown.status not in GIVEN_BACK:
+        return True
+    withdrawal = shown.withdrawal
+    if withdrawal is None or withdrawal.status != "failed" or withdrawal.block_number is None:
+        return False
+    return is_open(store, settled_work(withdrawal, withdrawal.block_number, withdrawal.block_hash or ""))
