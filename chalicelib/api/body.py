@@ -7,12 +7,14 @@ import re
 from collections.abc import Mapping
 from email.message import Message
 from typing import Any, NoReturn
+from urllib.parse import parse_qsl
 
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.encoding.json_depth import deeper_than
 
 MAX_BYTES = 256 * 1024
+FORM = "application/x-www-form-urlencoded"
 MAX_PROBLEMS = 100
 """Fields that an error names: a few bytes of nonsense must not be answered with a flood."""
 MAX_DEPTH = 32
@@ -48,6 +50,26 @@ def parse(raw: bytes, content_type: str | None) -> dict[str, Any]:
     if text.count("{") + text.count("[") > MAX_DEPTH or "\\u" in text:
         _check_inside(value)
     return value
+
+
+def is_form(content_type: str | None) -> bool:
+    """Whether a browser's form was sent."""
+    header = Message()
+    header["content-type"] = content_type or ""
+    return content_type is not None and header.get_content_type() == FORM
+
+
+def parse_form(raw: bytes) -> dict[str, Any]:
+    """The fields of a form, all text; empty ones are left out, as a form can not. Raises InvalidParameter."""
+    if len(raw) > MAX_BYTES:
+        _refuse(f"must be at most {MAX_BYTES // 1024} KiB")
+    try:
+        pairs = parse_qsl(raw.decode("ascii"), strict_parsing=False, errors="strict", max_num_fields=MAX_PROBLEMS)
+    except ValueError:  # UnicodeDecodeError is one
+        _refuse("must be a form in UTF-8")
+    if any(has_bad_character(text) for pair in pairs for text in pair):
+        _refuse(NO_BAD_CHARACTER)
+    return _object(list(pairs))
 
 
 def none_known(sent: Mapping[str, Any]) -> list[FieldProblem]:

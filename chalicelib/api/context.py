@@ -55,6 +55,8 @@ class Ctx:
     """The host that the gateway answers under; empty in the local stack."""
     gateway_url: str | None = None
     """What the API's paths begin with at the gateway's own domain; None where no gateway is before it."""
+    form: bool = False
+    """Whether the body was a browser's form."""
     expired_version: int = 0
     """Version of an expired answer that is stored under the idempotency key and may be overwritten; 0: there is none."""
 

@@ -180,17 +180,18 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
         ctx.request_hash = idempotency.hash_of(route.method, path, _parameters(request), raw)
     try:
         content_type = auth.header_values(request, "content-type")
-        sent = body.parse(raw, content_type[-1] if content_type else None)
+        kind = content_type[-1] if content_type else None
+        ctx.form = route.form and body.is_form(kind)
+        sent = body.parse_form(raw) if ctx.form else body.parse(raw, kind)
     except InvalidParameter as error:
         problems += error.problems
     else:
         if route.body is None:
             problems += body.none_known(sent)
         else:
-            from chalicelib.api.fields import slug
             from chalicelib.api.problems import validated
 
-            twice = [name for name, value in joined.items() if slug(sent.get(name)) not in (None, value)]
+            twice = [name for name, value in joined.items() if sent.get(name) not in (None, value)]
             problems += [FieldProblem(name, joined[name], ("must be the same in the query and in the body",)) for name in twice]
             sent |= {name: value for name, value in joined.items() if name not in twice}
             parsed, wrong = validated(route.body, sent, catalogue)

@@ -60,7 +60,7 @@ def page(root: str, invoice_id: str, shown: Mapping[str, Any], state: str, netwo
 <p class="label">Pay{badge}</p>
 <p class="amount">{escape(shown["amount"])} <span>{escape(shown["symbol"])}</span></p>
 {_described(shown)}<div class="state {tone}" role="status" data-part="state">
-{_icon(tone)}
+{icon(tone)}
 <div><h1>{escape(title)}</h1>{"".join(f"<p>{escape(each)}</p>" for each in words)}{_progress(shown)}</div>
 </div>
 <dl data-part="facts">{_facts(shown, network)}</dl>
@@ -79,13 +79,14 @@ def unknown(root: str) -> str:
         "No such invoice",
         "",
         f"""<main class="card one"><section class="info">
-<div class="state bad">{_icon("bad")}
+<div class="state bad">{icon("bad")}
 <div><h1>No such invoice</h1><p>There is nothing to pay here. Look at the link again, or ask the shop for a new one.</p></div>
 </div></section></main>""",
     )
 
 
-def _icon(tone: str) -> str:
+def icon(tone: str) -> str:
+    """The drawing beside what a page says."""
     return f'<svg viewBox="0 0 24 24" aria-hidden="true"><circle cx="12" cy="12" r="11"/>{_ICONS[tone]}</svg>'
 
 
@@ -157,14 +158,13 @@ def _facts(shown: Mapping[str, Any], network: str) -> str:
 
 
 def _back(shown: Mapping[str, Any]) -> str:
-    """The way back to the shop: one for who has paid, another for who does not. Looked at once more: only a page of the web is
-    linked to."""
-    target = {"completed": shown.get("redirectUrl", ""), "confirming": ""}.get(shown["status"], shown.get("cancelUrl", ""))
+    """The way back to the shop, for who has paid. Looked at once more: only a page of the web is linked to."""
+    target = shown.get("redirectUrl", "")
     try:
         parts = urlsplit(target)
     except ValueError:
         return ""
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if shown["status"] != "completed" or parts.scheme not in ("http", "https") or not parts.hostname:
         return ""
     return f'<a class="button" href="{escape(target)}" rel="noreferrer noopener">Back to {escape(parts.hostname)}</a>'
 

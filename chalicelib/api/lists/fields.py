@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
-from chalicelib.api.fields import slug
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.money import NotAnAmount, parse_units
 
@@ -219,17 +218,15 @@ def day(sent: str, _: Catalogue | None = None) -> Interval:
 
 
 def _network(sent: str, catalogue: Catalogue | None) -> str:
-    named = str(slug(sent))
-    if catalogue is not None and catalogue.network(named) is None:
+    if catalogue is not None and catalogue.network(sent) is None:
         raise ValueError(f"must be one of: {', '.join(catalogue.networks)}")
-    return named
+    return sent
 
 
 def _coin(sent: str, catalogue: Catalogue | None) -> str:
-    named = str(slug(sent))
-    if catalogue is not None and named not in catalogue.slugs():
+    if catalogue is not None and sent not in catalogue.slugs():
         raise ValueError(f"must be one of: {', '.join(catalogue.slugs())}")
-    return named
+    return sent
 
 
 def text(name: str, read: Read, description: str, *, sortable: bool = True, examples: tuple[str, ...] = ()) -> ListField:
@@ -289,11 +286,11 @@ def time(name: str, read: Read, description: str) -> ListField:
     return ListField(name, "time", read, instant, _ORDERED, description, ("2026-05-31T12:00:00Z", "2026-05-31"))
 
 
-def network(read: Read, description: str = "The network's slug, in any case.", name: str = "network") -> ListField:
-    """A network of the catalogue, by its slug in any case."""
+def network(read: Read, description: str = "The network's slug.", name: str = "network") -> ListField:
+    """A network of the catalogue, by its slug."""
     return ListField(name, "text", read, _network, (*_EQUAL, "like"), description, ("ethereum",))
 
 
-def coin(read: Read, description: str = "The coin's slug, in any case.", name: str = "coin") -> ListField:
-    """A coin of the catalogue, by its slug in any case."""
+def coin(read: Read, description: str = "The coin's slug.", name: str = "coin") -> ListField:
+    """A coin of the catalogue, by its slug."""
     return ListField(name, "text", read, _coin, (*_EQUAL, "like"), description, ("usdt",))

@@ -7,12 +7,14 @@ import re
 from typing import Any
 
 from chalicelib.api import records
+from chalicelib.api.body import FORM
 from chalicelib.api.openapi import errors, parameters
 from chalicelib.api.openapi.schemas import Schema, example, of_answer, ref
 from chalicelib.api.openapi.words import tag_of
 from chalicelib.api.routes import Route
 
 _DONE: Schema = {"const": True, "description": "Whether it was done."}
+_PAGE: Schema = {"text/html; charset=utf-8": {"schema": {"type": "string", "description": "The page, to a browser's form."}}}
 _IF_KNOWN = ".where-the-key-is-known"
 """Of headers that a 401 has for a key that was revoked or has expired, and has not for one that never was."""
 _KEYED = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Window")
@@ -70,6 +72,8 @@ def operation(route: Route, schemas: Schema, responses: Schema, taken: set[str])
             "required": bool({"required", "minProperties"} & schemas[route.body.__name__].keys()),
             "content": {"application/json": {"schema": schema, "example": example(schema, schemas)}},
         }
+        if route.form:
+            made["requestBody"]["content"][FORM] = {"schema": schema}
     made["responses"] = {str(route.status): _success(route, schemas), **_failures(route, responses, schemas)}
     made["x-level"] = route.level
     if route.level != "public":
@@ -117,7 +121,7 @@ def _success(route: Route, schemas: Schema) -> Schema:
     return {
         "description": "Created" if route.status == 201 else "OK",
         "headers": _headers(*names),
-        "content": {"application/json": {"schema": data, "example": shown}},
+        "content": {"application/json": {"schema": data, "example": shown}, **(_PAGE if route.form else {})},
     }
 
 
@@ -125,12 +129,15 @@ def _failures(route: Route, responses: Schema, schemas: Schema) -> Schema:
     found: Schema = {}
     for status, several in errors.codes(route).items():
         name = errors.name_of(route.family, status, several) + ("_without_a_key" if route.level == "public" else "")
+        page = route.form and status in (400, 404)
+        name += "_or_page" if page else ""
         if name not in responses:
             keyed: tuple[str, ...] = () if status == 500 or (route.level == "public" and status != 429) else _KEYED
             if status == 401:
                 keyed = tuple(name + _IF_KNOWN for name in keyed)
             names = ("X-Request-Id", *keyed, *(("Retry-After",) if status == 429 else ()))
             responses[name] = errors.response(route.family, status, several, _headers(*names))
+            responses[name]["content"] |= _PAGE if page else {}
         found[str(status)] = {"$ref": f"#/components/responses/{name}"}
     if route.failure is not None:
         found["500"] = _failing(responses[found["500"]["$ref"].rsplit("/", 1)[1]], records.find(route.failure), schemas)

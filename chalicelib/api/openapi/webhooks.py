@@ -10,6 +10,7 @@ from chalicelib.api.openapi.schemas import Schema, ref
 from chalicelib.api.records.balances import Balance
 from chalicelib.api.records.base import HASH
 from chalicelib.api.records.invoices import Invoice
+from chalicelib.api.records.refunds import PayoutLink, Refund
 from chalicelib.api.records.transactions import Transaction
 from chalicelib.api.records.webhooks import TestEvent, Webhook
 from chalicelib.api.records.withdrawals import Withdrawal
@@ -21,6 +22,8 @@ _RECORDS: dict[str, type[BaseModel]] = {
     "withdrawal": Withdrawal,
     "balance": Balance,
     "invoice": Invoice,
+    "refund": Refund,
+    "payout_link": PayoutLink,
     "webhook": Webhook,
     TEST_EVENT: TestEvent,
 }
@@ -30,7 +33,6 @@ _CHANGES = frozenset(
         "transaction.detected", "transaction.confirmed", "transaction.orphaned",
         "withdrawal.status_changed", "withdrawal.completed",
         "invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired", "invoice.reverted",
-        "invoice.cancelled",
         "webhook.disabled",
     }
 )  # fmt: skip
@@ -52,9 +54,20 @@ _WORDS = {
     "invoice.confirming": "Enough was seen; confirmations are missing",
     "invoice.completed": "Enough is confirmed, or is in a block of an invoice under autoConfirmThreshold",
     "invoice.expired": "Time is over and not enough was paid",
-    "invoice.late_payment": "A payment came after the invoice had expired or was cancelled; it is credited all the same",
+    "invoice.late_payment": "A payment came after the invoice had expired; it is credited all the same",
     "invoice.reverted": "A payment was taken back, and the invoice has the status that the remaining ones give",
-    "invoice.cancelled": "The merchant cancelled it (`DELETE /v1/invoices/{id}`): no payment completes it any more",
+    "refund.created": "A refund was made, and its amount is frozen",
+    "refund.claimed": "An address was named on the page of a refund; its withdrawal is ordered",
+    "refund.completed": "A refund is paid, and confirmed on the chain",
+    "refund.failed": "A refund could not be paid; the money is available again",
+    "refund.expired": "Nobody used the link of a refund; the money is available again",
+    "refund.cancelled": "A refund was cancelled; the money is available again",
+    "payout_link.created": "A payout link was made, and its amount is frozen",
+    "payout_link.claimed": "An address was named on the page of a payout link; its withdrawal is ordered",
+    "payout_link.completed": "A payout link is paid, and confirmed on the chain",
+    "payout_link.failed": "A payout link could not be paid; the money is available again",
+    "payout_link.expired": "Nobody used a payout link; the money is available again",
+    "payout_link.cancelled": "A payout link was cancelled; the money is available again",
     "webhook.failing": "Five attempts in a row failed at an endpoint; its owner's others are told. `url` is without its query",
     "webhook.disabled": "The service turned an endpoint off; its owner's others are told. `url` is without its query",
     TEST_EVENT: "A test that was asked for (`POST /v1/webhooks/{id}/test`); its endpoint alone is told",

@@ -49,5 +49,12 @@ class MerchantSettings(Record):
 
     whitelist_enforced: Annotated[bool, Field(description="Withdrawals to addresses outside of the whitelist are refused.")]
     multisig_config: Annotated[MultisigConfig, Field(description="Who has to sign large withdrawals.")]
+    refundDailyLimitUSD: Annotated[
+        Money,
+        Field(
+            description="US dollars of refunds and payout links in 24 hours while the whitelist is enforced; 0: none.",
+            examples=["500"],
+        ),
+    ]
     revision: Annotated[int, Field(description="Counts the changes; signed changes name it.", examples=[3])]
     updated_at: Annotated[Time | None, Field(description="Null before the first change.")]

@@ -10,8 +10,9 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.errors import InsufficientPermissions
+from chalicelib.api.fields import amount_schema
 from chalicelib.api.models import ChangeSignature, Request
-from chalicelib.api.resources.whitelist import PlainAmount, signed
+from chalicelib.api.resources.whitelist import PlainAmount, plain_amount, signed
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem, NotFound
@@ -29,6 +30,18 @@ def _public_key(value: Any) -> Any:
         return read_bytes(value, 32).hex()
     except ValueError as error:
         raise PydanticCustomError("constraint", "{text}", {"text": str(error)}) from None
+
+
+def _usd(value: Any) -> str:
+    text = plain_amount(value)
+    if len(text.partition(".")[2]) > USD_DECIMALS or len(text) > MOST_USD_DIGITS:
+        words = f"must have at most {USD_DECIMALS} decimals and {MOST_USD_DIGITS} characters"
+        raise PydanticCustomError("constraint", "{text}", {"text": words})
+    return text
+
+
+USD_DECIMALS, MOST_USD_DIGITS = 2, 20
+UsdLimit = Annotated[str, BeforeValidator(_usd), amount_schema(positive=False)]
 
 
 class SignerRequest(Request):
@@ -88,13 +101,21 @@ class SettingsChange(Request):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "anyOf": [{"required": ["whitelist_enforced"]}, {"required": ["multisig_config"]}],
+            "anyOf": [{"required": [name]} for name in ("whitelist_enforced", "multisig_config", "refundDailyLimitUSD")],
             "examples": [{"whitelist_enforced": True}],
         }
     )
 
     whitelist_enforced: Annotated[bool, Field(description="Refuse withdrawals to other addresses.", examples=[True])] | None = None
     multisig_config: Annotated[MultisigRequest | None, Field(description="Who has to sign large withdrawals.")] = None
+    refundDailyLimitUSD: Annotated[
+        UsdLimit | None,
+        Field(
+            description="The most in US dollars that refunds and payout links may come to in 24 hours while `whitelist_enforced` "
+            "is on; 0: none is allowed then. Without enforcement it does not count.",
+            examples=["500"],
+        ),
+    ] = None
     signatures: Annotated[
         list[ChangeSignature],
         Field(
@@ -106,8 +127,8 @@ class SettingsChange(Request):
 
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
-        if sent.get("whitelist_enforced") is None and sent.get("multisig_config") is None:
-            return [FieldProblem("body", None, ("must have whitelist_enforced or multisig_config",))]
+        if all(sent.get(name) is None for name in ("whitelist_enforced", "multisig_config", "refundDailyLimitUSD")):
+            return [FieldProblem("body", None, ("must have whitelist_enforced, multisig_config or refundDailyLimitUSD",))]
         return []
 
 
@@ -151,11 +172,12 @@ def change_settings(ctx: Ctx, body: SettingsChange) -> Answer:
     off what protects from stolen keys, nor to lock the merchant out. The text to sign is what the refusal shows: send the
     change without signatures first. `threshold_amount` is in coin units, whichever the coin, and compared with all that was
     withdrawn of the coin in 24 hours without signatures. Withdrawals that wait already are judged by the configuration of their
-    creation."""
+    creation. While `whitelist_enforced` is on, refunds and payout links go to any address, up to `refundDailyLimitUSD`; the text
+    to sign has it where it is not 0."""
     if body.multisig_config is not None and "withdrawals:write" not in ctx.key.permissions:
         raise InsufficientPermissions("multisig_config needs withdrawals:write", "withdrawals:write", ctx.key.permissions)
     multisig = None if body.multisig_config is None else body.multisig_config.config()
     changed = ctx.services.merchant_settings.change(
-        ctx.tenant, ctx.key.id, body.whitelist_enforced, multisig, signed(body.signatures)
+        ctx.tenant, ctx.key.id, body.whitelist_enforced, multisig, signed(body.signatures), body.refundDailyLimitUSD
     )
     return Answer(settings_view(changed))
