@@ -25,6 +25,7 @@ from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.webhooks.endpoints import EventRecord
 from chalicelib.wiring import services
 from tests.support.receiver import Receiver, answer
+from tests.support.refunds import claimed, paid_invoice, payout_link, refund
 from tests.support.shop import Shop
 from tests.support.stack import Stack
 
@@ -106,6 +107,17 @@ def business(shop: Shop) -> str:
     return str(partial["address"])
 
 
+def money_back(shop: Shop) -> str:
+    """Refunds and payout links in several states. The invoice that was refunded."""
+    invoice = paid_invoice(shop)
+    for more in ({"amount": "0.1"}, {"amount": "0.2", "address": GREY}):
+        refund(shop, invoice, **more)
+        shop.wait(1)
+    payout_link(shop, "5", coin="usdt", expiresIn=900)
+    claimed(shop, payout_link(shop, "0.02"), GREY)
+    return str(invoice["id"])
+
+
 def collections(shop: Shop) -> None:
     """One that is done, one under way, one that is not worth its fee, and one that somebody has to agree to."""
     for coin, more in (("usdt", {"approveThreshold": 100}), ("matic", {"collectThreshold": 1})):
@@ -153,12 +165,12 @@ def filled(stack: Stack) -> dict[str, str]:
             if ended:
                 done(shop, 200, "DELETE", f"/v1/webhooks/redeliveries/{job['data']['id']}")
             services().clock.shift_ms += 1
-        address = business(shop)
+        address, invoice = business(shop), money_back(shop)
         stack.drain(only=("relay", "deliver"), rounds=1)
         done(shop, 200, "PUT", f"/v1/webhooks/{hooks[0]['id']}", {"status": "paused"})
         done(shop, 201, "POST", f"/v1/webhooks/{hooks[0]['id']}/redeliver", {"from": days_ago(1), "which": "all"})
         stack.drain(only=("relay",), rounds=1)
-    return {"id": hooks[0]["id"], "address": address}
+    return {"id": hooks[0]["id"], "address": address, "invoice": invoice}
 
 
 # ---- The reference ------------------------------------------------------------------------------------------------------------
@@ -280,6 +292,8 @@ class List:
 
     def __init__(self, stack: Stack, route: Route, names: dict[str, str]) -> None:
         self.stack, self.route, self.query = stack, route, cast(type[PageQuery], route.query)
+        if route.path.startswith("/invoices/{id}"):
+            names = {**names, "id": names["invoice"]}
         self.path = f"/v1{route.path}".format_map(names)
         self.key = stack.keys["admin_test" if route.level == "admin" else "client_test"]
         self.wrong: list[Any] = []

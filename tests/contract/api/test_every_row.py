@@ -628,27 +628,6 @@ def _(a: Caller) -> None:
     assert (shown["address"], shown["status"], shown["paymentUri"]) == (made["address"], "pending", made["paymentUri"])
 
 
-@row("Decisions", "GET", "/invoices/{id}")
-def _(a: Caller) -> None:
-    made = a.invoice()
-    assert a.ok(200, "GET", f"/v1/invoices/{made['id']}") == a.ok(200, "GET", "/v1/invoices", id=made["id"])
-    assert a.ok(404, "GET", "/v1/invoices/inv_x")["code"] == "NOT_FOUND"
-
-
-@row("Decisions", "DELETE", "/invoices/{id}")
-def _(a: Caller) -> None:
-    made = a.invoice()
-    for _ in range(2):
-        assert has(a.ok(200, "DELETE", f"/v1/invoices/{made['id']}"), *INVOICE)["status"] == "cancelled"
-
-
-@row("Decisions", "POST", "/invoices/{id}/extend")
-def _(a: Caller) -> None:
-    made = a.invoice(expiresIn=60)
-    longer = has(a.ok(200, "POST", f"/v1/invoices/{made['id']}/extend", {"expiresIn": 3600}), *INVOICE)
-    assert longer["expiresAt"] > made["expiresAt"]
-
-
 @row("Decisions", "GET", "/health")
 def _(a: Caller) -> None:
     assert a.stack.call("GET", "/health").json["status"] == "ok"
@@ -860,6 +839,101 @@ def _(a: Caller) -> None:
 @row("Decisions", "POST", "/sandbox/tokens")
 def _(a: Caller) -> None:
     assert a.token().startswith("0x")
+
+
+REFUND = (
+    "id", "invoiceId", "status", "mode", "amount", "coin", "network", "address", "reason", "claimUrl", "expiresAt", "withdrawalId",
+    "createdAt",
+)  # fmt: skip
+PAYOUT_LINK = (
+    "id", "status", "amount", "coin", "network", "address", "description", "claimUrl", "expiresAt", "withdrawalId", "createdAt",
+)  # fmt: skip
+
+
+def refundable(a: Caller) -> str:
+    """A completed invoice."""
+    a.rich()
+    made = a.invoice()
+    a.pay(made["address"], "0.5")
+    a.ok(201, "POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 12})
+    a.turn()
+    return str(made["id"])
+
+
+def link(a: Caller) -> Any:
+    a.rich()
+    return a.ok(201, "POST", "/v1/payout-links", {"network": "ethereum", "coin": "eth", "amount": "0.25"})
+
+
+def page(made: Any) -> str:
+    return "/v1/claim/" + str(made["claimUrl"]).rpartition("/")[2]
+
+
+@row("Decisions", "POST", "/invoices/{id}/refunds")
+def _(a: Caller) -> None:
+    path = f"/v1/invoices/{refundable(a)}/refunds"
+    assert has(a.ok(201, "POST", path, {"mode": "same", "amount": "0.25"}), *REFUND)["claimUrl"]
+    assert has(a.ok(201, "POST", path, {"mode": "same", "address": PAYEE}), *REFUND)["status"] == "pending"
+
+
+@row("Decisions", "GET", "/invoices/{id}/refunds")
+def _(a: Caller) -> None:
+    path = f"/v1/invoices/{refundable(a)}/refunds"
+    a.ok(201, "POST", path, {"mode": "same"})
+    (found,) = a.ok(200, "GET", path)
+    assert has(found, *REFUND)["claimUrl"] is None
+
+
+@row("Decisions", "GET", "/refunds/{id}")
+def _(a: Caller) -> None:
+    made = a.ok(201, "POST", f"/v1/invoices/{refundable(a)}/refunds", {"mode": "same"})
+    assert has(a.ok(200, "GET", f"/v1/refunds/{made['id']}"), *REFUND)["amount"] == "0.5"
+    assert a.call("GET", "/v1/refunds/ref_0").status == 404
+
+
+@row("Decisions", "DELETE", "/refunds/{id}")
+def _(a: Caller) -> None:
+    made = a.ok(201, "POST", f"/v1/invoices/{refundable(a)}/refunds", {"mode": "same"})
+    assert has(a.ok(200, "DELETE", f"/v1/refunds/{made['id']}"), *REFUND)["status"] == "cancelled"
+
+
+@row("Decisions", "POST", "/payout-links")
+def _(a: Caller) -> None:
+    assert has(link(a), *PAYOUT_LINK)["status"] == "awaiting_claim"
+
+
+@row("Decisions", "GET", "/payout-links")
+def _(a: Caller) -> None:
+    made = link(a)
+    (found,) = enveloped(a.ok(200, "GET", "/v1/payout-links"), paginated=True)
+    assert has(found, *PAYOUT_LINK)["id"] == made["id"]
+
+
+@row("Decisions", "GET", "/payout-links/{id}")
+def _(a: Caller) -> None:
+    assert has(a.ok(200, "GET", f"/v1/payout-links/{link(a)['id']}"), *PAYOUT_LINK)["claimUrl"] is None
+
+
+@row("Decisions", "DELETE", "/payout-links/{id}")
+def _(a: Caller) -> None:
+    assert has(a.ok(200, "DELETE", f"/v1/payout-links/{link(a)['id']}"), *PAYOUT_LINK)["status"] == "cancelled"
+
+
+@row("Decisions", "GET", "/claim/{token}/status")
+def _(a: Caller) -> None:
+    assert has(a.ok(200, "GET", page(link(a)) + "/status"), "status", "amount", "symbol", "expiresIn")["network"] == "ethereum"
+
+
+@row("Decisions", "GET", "/claim/{token}")
+def _(a: Caller) -> None:
+    assert b"<form" in a.call("GET", page(link(a))).body
+
+
+@row("Decisions", "POST", "/claim/{token}")
+def _(a: Caller) -> None:
+    path = page(link(a))
+    word = has(a.ok(200, "POST", path, {"address": PAYEE}), "address", "confirm")["confirm"]
+    assert a.ok(200, "POST", path, {"address": PAYEE, "confirm": word})["status"] == "pending"
 
 
 # ---- The tests ----------------------------------------------------------------------------------------------------------------

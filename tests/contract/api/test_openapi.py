@@ -22,7 +22,7 @@ from tests.support.edge import PREPARED, Edge
 from tests.support.openapi import Undocumented, assert_documented
 from tests.support.stack import Stack
 
-PAGES = {"/openapi", "/openapi/{file}", "/pay/{invoiceId}"}
+PAGES = {"/openapi", "/openapi/{file}", "/pay/{invoiceId}", "/claim/{token}"}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_it_is_valid(made: dict[str, Any]) -> None:
 
 
 def test_it_has_every_route_of_the_table_and_nothing_else(made: dict[str, Any]) -> None:
-    wanted = {(route.method.lower(), "/v1" + route.path) for route in ROUTES if route.path not in PAGES}
+    wanted = {(route.method.lower(), "/v1" + route.path) for route in ROUTES if route.method != "GET" or route.path not in PAGES}
     assert {(method, path) for method, path, _ in operations(made)} == wanted
     ids = [found["operationId"] for _, _, found in operations(made)]
     assert len(set(ids)) == len(ids)

@@ -16,8 +16,9 @@ import pytest
 from chalicelib.api import resources
 from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
-from chalicelib.domain.ids import asset_id, network_id, tenant_id
+from chalicelib.domain.ids import asset_id, network_id, new_id, tenant_id
 from chalicelib.domain.merchants.merchants import PERMISSIONS, PRESETS, Level
+from chalicelib.domain.refunds.refunds import Refund, Terms
 from chalicelib.domain.stray_payments import StrayPayment
 from chalicelib.domain.times import iso
 from chalicelib.domain.treasury.collections import Collection
@@ -269,13 +270,17 @@ def owned(house: House) -> dict[str, str]:
         deposit.id, network, txid, "native", None, payee, address["address"], 10**9, 1, "0x" + "cd" * 32, 1, deposit.tenant or "",
         address["id"], 1, 1,
     )  # fmt: skip
-    edge.services.store.commit([Save(deposit), Save(collection), Save(stray)])
+    terms = Terms(network, deposit.asset, 1, now, invoice_id=invoice["id"], mode="same", expires_at=now + 60_000)
+    refund = Refund(tenant_id(edge.shop, "test"), new_id("ref", now), terms, "awaiting_claim")
+    edge.services.store.commit([Save(deposit), Save(collection), Save(stray), Save(refund)])
     return {
         "/addresses": address["id"],
         "/api-keys": key["key_id"],
         "/collections": collection.id,
         "/events": sent["eventId"],
         "/invoices": invoice["id"],
+        "/payout-links": post("/payout-links", network="ethereum", coin="eth", amount="0.1")["id"],
+        "/refunds": refund.id,
         "/sandbox/withdrawals": withdrawal["id"],
         "/stray-payments": stray.id,
         "/transactions": deposit.id,

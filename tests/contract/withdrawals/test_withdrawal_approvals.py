@@ -317,6 +317,8 @@ def test_accepted_and_cancelled_at_once_it_is_one_of_both(edge: Edge) -> None:
 def signed_change(edge: Edge, now: Any, after: dict[str, Any], *signers: Signer) -> Any:
     """Change the settings with signatures over the text of docs/operating.md, made here by hand."""
     wanted = {name: after.get(name, now[name]) for name in ("multisig_config", "whitelist_enforced")}
+    limit = after.get("refundDailyLimitUSD", now["refundDailyLimitUSD"])
+    wanted |= {} if limit == "0" else {"refundDailyLimitUSD": limit}
     body = json.dumps(wanted, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     text = f"settings\n{edge.shop}:test\n{now['revision']}\n{body}"
     return settings(edge, **after, signatures=[{"signer_id": s.name, "signature": s.sign(text)} for s in signers])
@@ -325,7 +327,8 @@ def signed_change(edge: Edge, now: Any, after: dict[str, Any], *signers: Signer)
 def test_settings(edge: Edge) -> None:
     first = edge.call("GET", "/v1/merchant/settings").json["data"]
     nobody = {"enabled": False, "required_signatures": 0, "total_signers": 0, "threshold_amount": "0", "signers": []}
-    assert first == {"whitelist_enforced": False, "multisig_config": nobody, "revision": 0, "updated_at": None}
+    rest = {"refundDailyLimitUSD": "0", "revision": 0, "updated_at": None}
+    assert first == {"whitelist_enforced": False, "multisig_config": nobody, **rest}
     changed = settings(edge, whitelist_enforced=True).json["data"]
     assert (changed["whitelist_enforced"], changed["multisig_config"], changed["revision"]) == (True, nobody, 1)
     config = multisig("2.50")
@@ -384,6 +387,9 @@ def test_signers_guard_the_settings(edge: Edge) -> None:
     assert field(signed_change(edge, now, off, ALICE, BOB)) == "signatures.0.signature"
     now = edge.call("GET", "/merchant/settings").json["data"]
     assert signed_change(edge, now, {"whitelist_enforced": False}, CAROL, BOB).status == 200
+    now = edge.call("GET", "/v1/merchant/settings").json["data"]
+    assert field(settings(edge, refundDailyLimitUSD="500")) == "signatures"
+    assert signed_change(edge, now, {"refundDailyLimitUSD": "500"}, CAROL, BOB).json["data"]["refundDailyLimitUSD"] == "500"
     assert field(signed_change(edge, now, {"whitelist_enforced": False, **off}, CAROL, BOB)) == "signatures.0.signature"
     now = edge.call("GET", "/merchant/settings").json["data"]
     assert signed_change(edge, now, off, CAROL, BOB).json["data"]["multisig_config"]["enabled"] is False
