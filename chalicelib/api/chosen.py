@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from chalicelib.api.fields import slug as understood
 from chalicelib.api.problems import MOST_SHOWN, shown
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
@@ -18,7 +19,7 @@ def misspelled(
     ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str], name: str = "address", words: str = "{reason}"
 ) -> list[FieldProblem]:
     """The problem of a text that is not an address of the network sent with it; `words` with its `{reason}`."""
-    text, network = sent.get(name), sent.get("network")
+    text, network = sent.get(name), understood(sent.get("network"))
     if wrong & {name, "network"} or not isinstance(text, str) or not isinstance(network, str):
         return []
     try:
@@ -33,10 +34,11 @@ def coin_network(coin: Coin) -> str:
 
 
 def chosen_coin(catalogue: Catalogue, field: str, slug: str, network: str | None) -> Coin:
-    """The coin on `network`; without one, on its first active network, or its first at all (decisions §3).
+    """The coin on `network`; without one, on its first active network, or its first at all (decisions §3). Both in any case.
 
     Raises InvalidParameter saying which coins or networks are known.
     """
+    slug, network = understood(slug), understood(network)
     if network is not None:
         coin = catalogue.coin(network, slug)
         if coin is None:
@@ -53,8 +55,8 @@ def chosen_coin(catalogue: Catalogue, field: str, slug: str, network: str | None
 
 
 def known_network(catalogue: Catalogue, slug: str) -> Network:
-    """Raises InvalidParameter saying which networks are known."""
-    network = catalogue.network(slug)
+    """The network of this slug, in any case. Raises InvalidParameter saying which networks are known."""
+    network = catalogue.network(understood(slug))
     if network is None:
         raise InvalidParameter.one("network", slug[:MOST_SHOWN], f"must be one of: {', '.join(catalogue.networks)}")
     return network

@@ -189,9 +189,10 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
         if route.body is None:
             problems += body.none_known(sent)
         else:
+            from chalicelib.api.fields import slug
             from chalicelib.api.problems import validated
 
-            twice = [name for name, value in joined.items() if sent.get(name) not in (None, value)]
+            twice = [name for name, value in joined.items() if slug(sent.get(name)) not in (None, value)]
             problems += [FieldProblem(name, joined[name], ("must be the same in the query and in the body",)) for name in twice]
             sent |= {name: value for name, value in joined.items() if name not in twice}
             parsed, wrong = validated(route.body, sent, catalogue)

@@ -23,18 +23,26 @@ def _problem(text: str) -> PydanticCustomError:
     return PydanticCustomError("constraint", "{text}", {"text": text})
 
 
+def slug(name: Any) -> Any:
+    """The slug of a coin or network that a request names: names are understood in any case. What is no name stays as it is.
+
+    ASCII alone: the lower case of other letters may be one of ours.
+    """
+    return name.lower() if isinstance(name, str) and name.isascii() else name
+
+
 def _network(value: Any, info: ValidationInfo) -> Any:
-    catalogue = cast(Catalogue | None, info.context)
-    if isinstance(value, str) and catalogue is not None and catalogue.network(value) is None:
+    catalogue, named = cast(Catalogue | None, info.context), slug(value)
+    if isinstance(named, str) and catalogue is not None and catalogue.network(named) is None:
         raise _problem(f"must be one of: {', '.join(catalogue.networks)}")
-    return value
+    return named
 
 
 def _coin(value: Any, info: ValidationInfo) -> Any:
-    catalogue = cast(Catalogue | None, info.context)
-    if isinstance(value, str) and catalogue is not None and value not in catalogue.slugs():
+    catalogue, named = cast(Catalogue | None, info.context), slug(value)
+    if isinstance(named, str) and catalogue is not None and named not in catalogue.slugs():
         raise _problem(f"must be one of: {', '.join(catalogue.slugs())}")
-    return value
+    return named
 
 
 def amount_text(value: Any) -> str:
@@ -96,13 +104,18 @@ class _NotNull:
 NOT_NULL = _NotNull()
 
 
-def _metadata(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    plain = _plain(value)
-    if len(json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()) > MAX_METADATA:
-        raise _problem(f"must be at most {MAX_METADATA} bytes of JSON")
-    return plain
+def json_up_to(most: int) -> BeforeValidator:
+    """A JSON object of the merchant's own must have at most `most` bytes, compact and in UTF-8."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        plain = _plain(value)
+        if len(json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()) > most:
+            raise _problem(f"must be at most {most} bytes of JSON")
+        return plain
+
+    return BeforeValidator(check)
 
 
 def _plain(value: Any) -> Any:
@@ -133,11 +146,15 @@ def amount_schema(*, positive: bool) -> WithJsonSchema:
     )
 
 
-NETWORK_SCHEMA: dict[str, Any] = {"type": "string", "enum": list(NETWORK_ORDER), "description": "The network's slug."}
+NETWORK_SCHEMA: dict[str, Any] = {
+    "type": "string",
+    "enum": list(NETWORK_ORDER),
+    "description": "The network's slug, in any case.",
+}
 COIN_SCHEMA: dict[str, Any] = {
     "type": "string",
-    "pattern": "^[a-z0-9][a-z0-9._-]{0,31}$",
-    "description": "The coin's slug: its symbol in lower case. `GET /v1/coins` lists them.",
+    "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$",
+    "description": "The coin's slug, in any case: its symbol. `GET /v1/coins` lists them.",
     "examples": ["eth"],
 }
 NetworkSlug = Annotated[str, BeforeValidator(_network), WithJsonSchema({**NETWORK_SCHEMA, "examples": ["ethereum"]})]
@@ -157,6 +174,6 @@ AddressText = Annotated[
 Label = Annotated[str, Field(max_length=200, description="What the merchant calls it.", examples=["Till 3"])]
 Metadata = Annotated[
     dict[str, Any],
-    BeforeValidator(_metadata),
+    json_up_to(MAX_METADATA),
     Field(description=f"Any JSON object of at most {MAX_METADATA} bytes; answered as it was sent.", examples=[{"order": "A-17"}]),
 ]

@@ -80,7 +80,7 @@ class CamelRequest(Request):
 class Query(Request):
     """A query string: everything comes as text, so numbers are read from it.
 
-    `for_body`: it is the query of a route with a body, and names fields of that which may stand in either. What is there is put
+    `for_body`: it is the query of a route with a body, and has slugs of that which may stand in either. What is there is put
     into the body, and the handler is given that alone.
     """
 

@@ -158,13 +158,14 @@ def _facts(shown: Mapping[str, Any], network: str) -> str:
 
 
 def _back(shown: Mapping[str, Any]) -> str:
-    """The way back to the shop, for who has paid. Looked at once more: only a page of the web is linked to."""
-    target = shown.get("redirectUrl", "")
+    """The way back to the shop: one for who has paid, another for who does not. Looked at once more: only a page of the web is
+    linked to."""
+    target = {"completed": shown.get("redirectUrl", ""), "confirming": ""}.get(shown["status"], shown.get("cancelUrl", ""))
     try:
         parts = urlsplit(target)
     except ValueError:
         return ""
-    if shown["status"] != "completed" or parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname:
         return ""
     return f'<a class="button" href="{escape(target)}" rel="noreferrer noopener">Back to {escape(parts.hostname)}</a>'
 

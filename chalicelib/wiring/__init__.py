@@ -95,6 +95,7 @@ class Services:
     checkouts = Of(lambda wiring: wiring.invoices.checkouts)
     invoice_settings = Of(lambda wiring: wiring.invoices.invoice_settings)
     invoice_expiries = Of(lambda wiring: wiring.invoices.invoice_expiries)
+    invoice_deadlines = Of(lambda wiring: wiring.invoices.invoice_deadlines)
 
     webhooks = Of(lambda wiring: wiring.webhooks.webhooks)
     redelivery = Of(lambda wiring: wiring.webhooks.redelivery)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chalicelib.usecases.invoices.checkout import Checkouts
+    from chalicelib.usecases.invoices.deadlines import InvoiceDeadlines
     from chalicelib.usecases.invoices.expiries import InvoiceExpiries
     from chalicelib.usecases.invoices.invoices import Invoices
     from chalicelib.usecases.invoices.settings import InvoiceSettingsService
@@ -43,3 +44,9 @@ class InvoiceWiring:
         from chalicelib.usecases.invoices.expiries import InvoiceExpiries
 
         return InvoiceExpiries(self._parts.store, self._parts.realm_clock)
+
+    @cached_property
+    def invoice_deadlines(self) -> InvoiceDeadlines:
+        from chalicelib.usecases.invoices.deadlines import InvoiceDeadlines
+
+        return InvoiceDeadlines(self._parts.store, self.invoices, self._parts.realm_clock)

@@ -91,7 +91,7 @@ class _Filling:
         """An invoice over `amount` whole coins; its address."""
         self.made += 1
         found = self.coin(network, coin)
-        wishes = Wishes(f"demo-{self.made}", what, None, hours * 3_600)
+        wishes = Wishes(f"demo-{self.made}", what, expires_in=hours * 3_600)
         made = self.wired.invoices.create(self.tenant, found, amount * 10**found.decimals, wishes)
         self.last_invoice = made.id
         return made.address

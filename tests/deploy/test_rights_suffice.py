@@ -219,6 +219,9 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     (collection,) = journey.api("GET", "/v1/collections?status=parked", key=admin)["data"]
     journey.api("PUT", f"/v1/collections/{collection['id']}", {"action": "retry"}, key=admin)
     to = "0x52908400098527886E0F7030069857D2E4169EE7"
+    given_up = journey.api("POST", "/v1/invoices", {"currency": "eth", "amount": "1"}, 201)["id"]
+    journey.api("POST", f"/v1/invoices/{given_up}/extend", {"expiresIn": 7200})
+    journey.api("DELETE", f"/v1/invoices/{given_up}")
     journey.pay_astray("credit", {})
     journey.pay_astray("return", {"address": "0x52908400098527886E0F7030069857D2E4169EE7"})
     withdrawal = journey.api("POST", "/v1/withdraws", {"coin": "eth", "network": "ethereum", "amount": "0.5", "address": to}, 201)
@@ -238,6 +241,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
         {
             "/invoices": f"?id={invoice['id']}",
             "/invoices/getByExternalId": "?externalId=order-usdt",
+            "/invoices/{id}": invoice["id"],
             "/addresses/{address}": invoice["address"],
             "/addresses/{address}/balances": f"{invoice['address']}/balances",
             "/addresses/{address}/balances/{coin}": f"{invoice['address']}/balances/usdt",

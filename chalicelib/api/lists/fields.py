@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
+from chalicelib.api.fields import slug
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.money import NotAnAmount, parse_units
 
@@ -218,15 +219,17 @@ def day(sent: str, _: Catalogue | None = None) -> Interval:
 
 
 def _network(sent: str, catalogue: Catalogue | None) -> str:
-    if catalogue is not None and catalogue.network(sent) is None:
+    named = str(slug(sent))
+    if catalogue is not None and catalogue.network(named) is None:
         raise ValueError(f"must be one of: {', '.join(catalogue.networks)}")
-    return sent
+    return named
 
 
 def _coin(sent: str, catalogue: Catalogue | None) -> str:
-    if catalogue is not None and sent not in catalogue.slugs():
+    named = str(slug(sent))
+    if catalogue is not None and named not in catalogue.slugs():
         raise ValueError(f"must be one of: {', '.join(catalogue.slugs())}")
-    return sent
+    return named
 
 
 def text(name: str, read: Read, description: str, *, sortable: bool = True, examples: tuple[str, ...] = ()) -> ListField:
@@ -286,11 +289,11 @@ def time(name: str, read: Read, description: str) -> ListField:
     return ListField(name, "time", read, instant, _ORDERED, description, ("2026-05-31T12:00:00Z", "2026-05-31"))
 
 
-def network(read: Read, description: str = "The network's slug.", name: str = "network") -> ListField:
-    """A network of the catalogue, by its slug."""
+def network(read: Read, description: str = "The network's slug, in any case.", name: str = "network") -> ListField:
+    """A network of the catalogue, by its slug in any case."""
     return ListField(name, "text", read, _network, (*_EQUAL, "like"), description, ("ethereum",))
 
 
-def coin(read: Read, description: str = "The coin's slug.", name: str = "coin") -> ListField:
-    """A coin of the catalogue, by its slug."""
+def coin(read: Read, description: str = "The coin's slug, in any case.", name: str = "coin") -> ListField:
+    """A coin of the catalogue, by its slug in any case."""
     return ListField(name, "text", read, _coin, (*_EQUAL, "like"), description, ("usdt",))

@@ -19,6 +19,7 @@ _PARTS: dict[str, str] = {
 _IDS: dict[str, str] = {
     "/api-keys/": "The key's id (`key_…`).",
     "/events/": "The event's id (`evt_…`).",
+    "/invoices/": "The invoice's id (`inv_…`).",
     "/networks/": "The id that the rescan's order was answered with (`rsc_…`).",
     "/pay/": "The invoice's id (`inv_…`).",
     "/sandbox/withdrawals/": "The withdrawal's id (`wd_…`).",

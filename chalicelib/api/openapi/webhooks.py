@@ -33,6 +33,7 @@ _CHANGES = frozenset(
         "transaction.detected", "transaction.confirmed", "transaction.orphaned",
         "withdrawal.status_changed", "withdrawal.completed",
         "invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired", "invoice.reverted",
+        "invoice.cancelled",
         "webhook.disabled",
     }
 )  # fmt: skip
@@ -54,8 +55,9 @@ _WORDS = {
     "invoice.confirming": "Enough was seen; confirmations are missing",
     "invoice.completed": "Enough is confirmed, or is in a block of an invoice under autoConfirmThreshold",
     "invoice.expired": "Time is over and not enough was paid",
-    "invoice.late_payment": "A payment came after the invoice had expired; it is credited all the same",
+    "invoice.late_payment": "A payment came after the invoice had expired or was cancelled; it is credited all the same",
     "invoice.reverted": "A payment was taken back, and the invoice has the status that the remaining ones give",
+    "invoice.cancelled": "The merchant cancelled it (`DELETE /v1/invoices/{id}`): no payment completes it any more",
     "refund.created": "A refund was made, and its amount is frozen",
     "refund.claimed": "An address was named on the page of a refund; its withdrawal is ordered",
     "refund.completed": "A refund is paid, and confirmed on the chain",

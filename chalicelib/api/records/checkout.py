@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from chalicelib.api.records.base import CamelRecord, Money, Time
-from chalicelib.api.records.invoices import PAYMENT_URI, STATUS, Slug
+from chalicelib.api.records.invoices import CANCEL, OVERPAID, PAYMENT_URI, STATUS, Slug
 
 MISSING = "What is still to be paid in time; payments that are in blocks count."
 LATE = "What came after the time was over. It is credited to the merchant."
@@ -21,7 +21,7 @@ class Checkout(CamelRecord):
     received: Annotated[Money, Field(description="What has been credited for it, late payments included.", examples=["0"])]
     unconfirmed: Annotated[Money, Field(description="What is in blocks and not credited yet.", examples=["0"])]
     missing: Annotated[Money, Field(description=MISSING)]
-    overpaid: Annotated[Money, Field(description="What was credited in time beyond the amount.")] = None  # type: ignore[assignment]
+    overpaid: Annotated[Money, Field(description=OVERPAID)] = None  # type: ignore[assignment]
     late: Annotated[Money, Field(description=LATE)] = None  # type: ignore[assignment]
     currency: Slug
     symbol: Annotated[str, Field(description="The coin's symbol.", examples=["USDT"])]
@@ -33,5 +33,6 @@ class Checkout(CamelRecord):
     expires_in: Annotated[int, Field(description="Seconds until then, by the service's clock.", examples=[3540], ge=0)]
     description: Annotated[str, Field(description="What is paid for.", examples=["Two pairs of shoes"])] = None  # type: ignore[assignment]
     redirect_url: Annotated[str, Field(description="Where to send who has paid.", examples=["https://shop.example/thanks"])] = None  # type: ignore[assignment]
+    cancel_url: Annotated[str, Field(description=CANCEL, examples=["https://shop.example/basket"])] = None  # type: ignore[assignment]
     confirmations: Annotated[int, Field(description="Blocks on the payment that has the fewest.", examples=[0])]
     required_confirmations: Annotated[int, Field(description="Blocks after which a payment is credited.", examples=[12])]

@@ -6,13 +6,22 @@ from typing import Annotated
 
 from pydantic import Field
 
-from chalicelib.api.records.base import HASH, CamelRecord, Money, Pagination, Record, Time
+from chalicelib.api.records.base import HASH, CamelRecord, Metadata, Money, Pagination, Record, Time
 
 Cents = Annotated[str, Field(pattern=r"^-?(0|[1-9][0-9]*)\.[0-9]{2}$", description="US dollars with cents.", examples=["12.50"])]
 STATUS = "pending, partial, confirming, completed, expired or cancelled; or what was set by hand."
 FIAT = "The price, where it was given in a fiat currency."
 RATE = "The rate that the amount was made from; without a fiat price, the one that totals in USD are counted at."
 CHECKOUT = "A page to pay on. It begins with PUBLIC_URL where the deployment has one, else with the gateway's own address."
+TO_SEND = "Asks a wallet for what is missing: BIP 21, EIP-681, or tron:. Null where nothing more should be sent."
+MISSING = "What is still to be paid in time: unconfirmed payments count as paid. Of a completed invoice 0."
+OVERPAID = "What was credited beyond the amount: in time, or late where such payments count like the rest."
+SHORTFALL = "What a completed invoice was forgiven of the amount."
+TOLERANCE = "A shortfall of so many percent of the price is forgiven. Absent where nothing is, as are its neighbours."
+MAX_USD = "And no more than so many US dollars."
+LATE = "What becomes of late payments: manual, accept or acceptWithinPercent."
+LATE_PERCENT = "With acceptWithinPercent: what a late payment may be worth less than the rest."
+CANCEL = "Where to send who does not pay."
 PAYMENT_URI = (
     "ethereum:0xdAC17F958D2ee523a2206206994597C13D831ec7@1/transfer"
     "?address=0x52908400098527886E0F7030069857D2E4169EE7&uint256=500000"
@@ -46,7 +55,7 @@ class Invoice(CamelRecord):
     amount: Money
     received: Annotated[Money, Field(description="What has been credited for it, late payments included.", examples=["0"])]
     unconfirmed: Annotated[Money, Field(description="What is in blocks and not credited yet.", examples=["0"])]
-    overpaid: Annotated[Money, Field(description="What was credited in time beyond the amount.")] = None  # type: ignore[assignment]
+    overpaid: Annotated[Money, Field(description=OVERPAID)] = None  # type: ignore[assignment]
     currency: Slug
     symbol: Annotated[str, Field(description="The coin's symbol.", examples=["USDT"])]
     network: Annotated[str, Field(description="A network slug.", examples=["ethereum"])]
@@ -60,10 +69,18 @@ class Invoice(CamelRecord):
     transactions: Annotated[
         list[InvoicePayment], Field(description="Its newest 50 payments in the chain, newest first.", examples=[[]])
     ]
-    payment_uri: Annotated[str, Field(description="BIP 21, EIP-681, or tron:.", examples=[PAYMENT_URI])]
+    payment_uri: Annotated[str | None, Field(description=TO_SEND, examples=[PAYMENT_URI])]
     checkout_url: Annotated[str, Field(description=CHECKOUT, examples=["https://pay.example/api/pay/inv_…"])] = None  # type: ignore[assignment]
     created_at: Annotated[Time, Field(description="When it was made.")]
     expires_at: Annotated[Time, Field(description="Until when it can be paid in time.", examples=["2026-05-01T13:00:00.000Z"])]
+    missing: Annotated[Money, Field(description=MISSING, examples=["0.5"])]
+    cancel_url: Annotated[str, Field(description=CANCEL, examples=["https://shop.example/basket"])] = None  # type: ignore[assignment]
+    metadata: Metadata = None  # type: ignore[assignment]
+    shortfall: Annotated[Money, Field(description=SHORTFALL, examples=["0.002"])] = None  # type: ignore[assignment]
+    tolerance_percent: Annotated[float, Field(description=TOLERANCE, examples=[1])] = None  # type: ignore[assignment]
+    tolerance_max_usd: Annotated[float, Field(alias="toleranceMaxUSD", description=MAX_USD, examples=[0.5])] = None  # type: ignore[assignment]
+    late_payments: Annotated[str, Field(description=LATE, examples=["accept"])] = None  # type: ignore[assignment]
+    late_payments_percent: Annotated[float, Field(description=LATE_PERCENT, examples=[2])] = None  # type: ignore[assignment]
 
 
 class InvoiceListMeta(Record):
@@ -124,6 +141,10 @@ class InvoiceSettings(CamelRecord):
         dict[str, Money],
         Field(description="What an invoice asks for at least: by coin slug, in coin units.", examples=[{"btc": "0.0001"}]),
     ]
+    tolerance_percent: Annotated[float, Field(description=TOLERANCE, examples=[1])] = None  # type: ignore[assignment]
+    tolerance_max_usd: Annotated[float | None, Field(alias="toleranceMaxUSD", description=MAX_USD, examples=[0.5])] = None
+    late_payments: Annotated[str, Field(description=LATE, examples=["manual"])] = None  # type: ignore[assignment]
+    late_payments_percent: Annotated[float, Field(description=LATE_PERCENT, examples=[0])] = None  # type: ignore[assignment]
 
 
 class InvoiceSettingsAnswer(Record):

@@ -17,7 +17,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "collections": ("collections",),
     "events": ("event", "events"),
     "health": ("health",),
-    "invoices": ("invoice_settings", "invoices", "refunds"),
+    "invoices": ("invoice_settings", "invoices", "one_invoice", "refunds"),
     "merchant": ("merchant",),
     "networks": ("networks",),
     "openapi": ("openapi",),

@@ -11,6 +11,7 @@ from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.errors import InsufficientPermissions
 from chalicelib.api.fields import AddressText, CoinSlug, Label, Metadata, NetworkSlug
+from chalicelib.api.fields import slug as understood
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.addresses import ADDRESSES
 from chalicelib.api.models import Query, Request
@@ -55,7 +56,7 @@ class AddressCreate(Request):
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
         if sent.get("mode") == "single" and sent.get("coin") is None:
             return [FieldProblem("coin", None, ("is required when mode is single",))]
-        network, coin = sent.get("network"), sent.get("coin")
+        network, coin = understood(sent.get("network")), understood(sent.get("coin"))
         if wrong & {"network", "coin"} or not isinstance(network, str) or not isinstance(coin, str):
             return []
         if catalogue.coin(network, coin) is None:
@@ -231,7 +232,7 @@ def address_coin_balance(ctx: Ctx, query: CoinBalanceQuery) -> Answer:
     """Where the address has the coin on several networks and none is asked for, the first active one in the order of the
     catalogue counts. 404 for a coin that the address has no balance of: of another network, or of another coin (mode single).
     """
-    slug = ctx.param("coin")
+    slug = understood(ctx.param("coin"))
     if not ctx.catalogue.coin_networks(slug):
         raise InvalidParameter.one("coin", slug[:100], f"must be one of: {', '.join(ctx.catalogue.slugs())}")
     address, holdings = ctx.services.addresses.read(ctx.tenant, ctx.param("address"))

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.api.chosen import chosen_coin, coin_network, misspelled
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.fields import NetworkSlug, amount_text, matching
+from chalicelib.api.fields import NetworkSlug, amount_text, matching, slug
 from chalicelib.api.lists import Listing, choice, coin, hash_text, network, text, whole
 from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.models import CamelRequest, Query
@@ -74,7 +74,8 @@ NewSlug = Annotated[
     str,
     matching(SLUG, "must have 1 to 32 characters of a-z, 0-9, dot, hyphen and underscore, the first one a letter or a digit"),
     BeforeValidator(_not_reserved),
-    Field(description="Without it: the symbol in lower case.", examples=["link"]),
+    BeforeValidator(slug),
+    Field(description="In any case; the slug is its lower case. Without it: the symbol's.", examples=["link"]),
 ]
 ContractAddress = Annotated[
     str,
@@ -146,10 +147,17 @@ class CoinPrecreate(CamelRequest):
 
 
 def _no_contract(ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
-    network = ctx.catalogue.network(str(sent.get("network")))
+    network = ctx.catalogue.network(str(slug(sent.get("network"))))
     if network is None or network.family == "utxo":  # which has no tokens at all: a rule of the business
         return []
     return misspelled(ctx, sent, wrong, "contractAddress", "is no address of {network}: {reason}")
+
+
+_Known = Annotated[
+    str,
+    BeforeValidator(slug),
+    Field(min_length=1, max_length=100, description="The coin's slug, in any case.", examples=["usdt"]),
+]
 
 
 class CoinChange(CoinSettings):
@@ -160,7 +168,7 @@ class CoinChange(CoinSettings):
     )
     selecting = frozenset({"coin", "network"})
 
-    coin: Annotated[str, Field(min_length=1, max_length=100, description="The coin's slug.", examples=["usdt"])] | None = None
+    coin: _Known | None = None
     network: NetworkSlug | None = None
     name: CoinName | None = None
     status: (
@@ -175,7 +183,7 @@ class CoinChange(CoinSettings):
 class CoinChangeByBody(CoinChange):
     """As `CoinChange`, with the coin in the body."""
 
-    coin: Annotated[str, Field(min_length=1, max_length=100, description="The coin's slug.", examples=["usdt"])]
+    coin: _Known
 
 
 COINS = Listing(
@@ -294,15 +302,15 @@ def change_coin(ctx: Ctx, body: CoinChangeByBody) -> Answer:
 )  # fmt: skip
 def change_coin_by_path(ctx: Ctx, body: CoinChange) -> Answer:
     """As `PUT /v1/coins`. `coin` in the body, where it is sent, must be the same."""
-    slug = ctx.param("coin")
-    if body.coin not in (None, slug):
-        raise InvalidParameter.one("coin", body.coin, f"must be the same as in the path ({slug[:80]}), or absent")
-    return _changed(ctx, slug, body)
+    named = slug(ctx.param("coin"))
+    if body.coin not in (None, named):
+        raise InvalidParameter.one("coin", body.coin, f"must be the same as in the path ({named[:80]}), or absent")
+    return _changed(ctx, named, body)
 
 
-def _changed(ctx: Ctx, slug: str, body: CoinChange) -> Answer:
+def _changed(ctx: Ctx, named: str, body: CoinChange) -> Answer:
     wanted = {name: value for name, value in (("name", body.name), ("status", body.status)) if value is not None}
-    coin = ctx.services.coins.change(ctx.realm, slug, body.network, wanted, body.settings)
+    coin = ctx.services.coins.change(ctx.realm, named, body.network, wanted, body.settings)
     return Answer({"message": f"Coin {coin.slug} on {coin_network(coin)} was updated"})
 
 

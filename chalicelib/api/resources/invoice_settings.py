@@ -10,21 +10,23 @@ from pydantic import Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.fields import Amount, CoinSlug, amount_text
+from chalicelib.api.fields import Amount, CoinSlug, amount_text, slug
 from chalicelib.api.models import CamelRequest
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.problems import shown
+from chalicelib.api.resources.invoice_terms import InvoiceTerms
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.invoices.settings import MAX_EXPIRY, InvoiceSettings
+from chalicelib.domain.invoices.terms import Terms
 from chalicelib.domain.money import plain
 from chalicelib.usecases.invoices.summary import dollars, summary
 
 ExpirySeconds = Annotated[int, Field(ge=1, le=MAX_EXPIRY, description="Seconds until it expires unpaid.", examples=[3600])]
 
 
-class InvoiceSettingsFields(CamelRequest):
+class InvoiceSettingsFields(InvoiceTerms):
     """What is not sent stays as it is."""
 
     selecting = frozenset()
@@ -38,8 +40,7 @@ class InvoiceSettingsFields(CamelRequest):
         Annotated[list[CoinSlug], Field(max_length=1000, description="Coin slugs; empty: all.", examples=[["btc", "usdt"]])] | None
     ) = None
     minimum_amounts: (
-        Annotated[dict[str, Amount], Field(description="By coin slug, in coin units; 0: none.", examples=[{"btc": "0.0001"}])]
-        | None
+        Annotated[dict[str, Amount], Field(description="By coin, in coin units; 0: none.", examples=[{"btc": "0.0001"}])] | None
     ) = None
 
 
@@ -55,20 +56,26 @@ class InvoiceSettingsChange(CamelRequest):
         least = settings.get("minimumAmounts") if isinstance(settings, dict) else None
         empty = InvoiceSettingsFields.changes_nothing(settings) if isinstance(settings, dict) else []
         problems = [replace(problem, field="settings") for problem in empty]
-        for slug, value in least.items() if isinstance(least, dict) else ():
-            field = f"settings.minimumAmounts.{slug}"[:200]
+        named: set[str] = set()
+        for name, value in least.items() if isinstance(least, dict) else ():
+            field = f"settings.minimumAmounts.{name}"[:200]
+            coin = slug(name)
+            if coin in named:
+                problems.append(FieldProblem(field, shown(name, value), (f"{coin} must be there only once",)))
+                continue
+            named.add(coin)
             try:
                 text = amount_text(value)
             except PydanticCustomError:
                 continue
-            networks = catalogue.coin_networks(slug)
-            finest = max((catalogue.coins[network, slug].decimals for network in networks), default=0)
+            networks = catalogue.coin_networks(coin)
+            finest = max((catalogue.coins[network, coin].decimals for network in networks), default=0)
             if not networks:
                 problems.append(
-                    FieldProblem(field, shown(slug, value), (f"is no coin; coins are: {', '.join(catalogue.slugs())}",))
+                    FieldProblem(field, shown(name, value), (f"is no coin; coins are: {', '.join(catalogue.slugs())}",))
                 )
             elif len(text.partition(".")[2]) > finest:
-                problems.append(FieldProblem(field, shown(slug, value), (f"must have at most {finest} decimals",)))
+                problems.append(FieldProblem(field, shown(name, value), (f"must have at most {finest} decimals",)))
         return problems
 
 
@@ -101,6 +108,18 @@ def _settings(settings: InvoiceSettings) -> dict[str, Any]:
         "autoConfirmThreshold": JsonNumber(settings.auto_confirm_threshold),
         "supportedCurrencies": list(settings.supported_currencies),
         "minimumAmounts": dict(settings.minimum_amounts),
+    } | _terms(settings.terms)
+
+
+def _terms(terms: Terms | None) -> dict[str, Any]:
+    """What is forgiven; nothing is shown before the merchant has ever said so."""
+    if terms is None:
+        return {}
+    return {
+        "tolerancePercent": JsonNumber(terms.tolerance_percent),
+        "toleranceMaxUSD": None if terms.tolerance_max_usd is None else JsonNumber(terms.tolerance_max_usd),
+        "latePayments": terms.late_payments,
+        "latePaymentsPercent": JsonNumber(terms.late_payments_percent),
     }
 
 
@@ -109,7 +128,8 @@ def _settings(settings: InvoiceSettings) -> dict[str, Any]:
     summary="What new invoices obey",
 )  # fmt: skip
 def get_invoice_settings(ctx: Ctx) -> Answer:
-    """The defaults where nothing was set: no threshold, all currencies, no minimum, the deployment's time to pay (seconds)."""
+    """The defaults where nothing was set: no threshold, all currencies, no minimum, the deployment's time to pay (seconds), nothing
+    forgiven. What is forgiven (`tolerancePercent` and its neighbours) is shown once any of it was set."""
     return Answer({"settings": _settings(ctx.services.invoice_settings.get(ctx.tenant))})
 
 
@@ -118,7 +138,13 @@ def get_invoice_settings(ctx: Ctx) -> Answer:
     answer="invoices.InvoiceSettingsChanged", summary="Set what new invoices obey",
 )  # fmt: skip
 def change_invoice_settings(ctx: Ctx, body: InvoiceSettingsChange) -> Answer:
-    """A field that is given is replaced, whole; one that is not stays. Counts for new invoices, within 30 seconds everywhere."""
+    """A field that is given is replaced, whole; one that is not stays. `toleranceMaxUSD: null` takes that bound away. Counts for
+    new invoices, within 30 seconds everywhere.
+
+    The shortfall that is forgiven is the smaller of `tolerancePercent` of the price and `toleranceMaxUSD`, inclusive, at the rate
+    that the invoice keeps; where there was none, `toleranceMaxUSD` forgives nothing. With `acceptWithinPercent` and a fiat price, a
+    late payment is worth what a fresh rate says when it is first seen; without one the invoice stays expired.
+    """
     sent = body.settings
     fields: dict[str, Any] = {}
     if sent.default_expiration_time is not None:
@@ -128,7 +154,7 @@ def change_invoice_settings(ctx: Ctx, body: InvoiceSettingsChange) -> Answer:
     if sent.supported_currencies is not None:
         fields["supported_currencies"] = tuple(dict.fromkeys(sent.supported_currencies))
     if sent.minimum_amounts is not None:
-        least = {slug: plain(text) for slug, text in sent.minimum_amounts.items()}
-        fields["minimum_amounts"] = {slug: text for slug, text in least.items() if text != "0"}
-    settings = ctx.services.invoice_settings.change(ctx.tenant, **fields)
+        least = {slug(name): plain(text) for name, text in sent.minimum_amounts.items()}
+        fields["minimum_amounts"] = {coin: text for coin, text in least.items() if text != "0"}
+    settings = ctx.services.invoice_settings.change(ctx.tenant, sent.terms, **fields)
     return Answer({"message": "Invoice settings saved", "settings": _settings(settings)})

@@ -11,12 +11,13 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.fields import CoinSlug, NetworkSlug, PositiveAmount, matching, positive_amount
+from chalicelib.api.fields import CoinSlug, NetworkSlug, PositiveAmount, json_up_to, matching, positive_amount
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.invoices import INVOICES
 from chalicelib.api.models import CamelRequest, MoneyRequest, Query
 from chalicelib.api.problems import shown
 from chalicelib.api.resources.invoice_settings import ExpirySeconds
+from chalicelib.api.resources.invoice_terms import InvoiceTerms
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.catalogue.rates import FIATS
@@ -32,10 +33,12 @@ InvoiceId = Annotated[
     str, Field(min_length=1, max_length=128, description="The invoice's id.", examples=["inv_01jc9w3zj8q2m4k6n8r0t2v4x6"])
 ]
 FIAT_DECIMALS = 2
+MAX_METADATA = 4 * 1024
+"""Bytes of JSON: it is in every event of its invoice."""
 
 
 def _redirect(value: Any) -> Any:
-    """A URL that a browser may be sent to after paying: no script, no name and password, nothing that breaks a header."""
+    """A URL that a payer's browser may be sent to: no script, no name and password, nothing that breaks a header."""
     if not isinstance(value, str):
         return value
     words = "must be an http or https URL without user name, blanks and control characters"
@@ -67,13 +70,25 @@ RedirectUrl = Annotated[
     str, Field(max_length=2000, description="Where to send who has paid.", examples=["https://shop.example/thanks"]),
     BeforeValidator(_redirect),
 ]  # fmt: skip
+CancelUrl = Annotated[
+    str, Field(max_length=2000, description="Where to send who does not pay.", examples=["https://shop.example/basket"]),
+    BeforeValidator(_redirect),
+]  # fmt: skip
+Metadata = Annotated[
+    dict[str, Any],
+    json_up_to(MAX_METADATA),
+    Field(
+        description=f"Any JSON object of at most {MAX_METADATA} bytes: in answers to keys and in events, on no public page.",
+        examples=[{"order": "A-17"}],
+    ),
+]
 FiatAmount = Annotated[
     str, Field(description="The price in a fiat currency, exact.", examples=["49.90"]), BeforeValidator(_fiat_amount)
 ]
 FiatCurrency = Annotated[str, Field(description="ISO 4217.", examples=["EUR"]), BeforeValidator(_fiat)]
 
 
-class InvoiceCreate(MoneyRequest, CamelRequest):
+class InvoiceCreate(MoneyRequest, InvoiceTerms):
     """What shall be paid: `amount`, or `fiatAmount` with `fiatCurrency`."""
 
     model_config = ConfigDict(
@@ -94,6 +109,8 @@ class InvoiceCreate(MoneyRequest, CamelRequest):
         | None
     ) = None
     redirect_url: RedirectUrl | None = None
+    cancel_url: CancelUrl | None = None
+    metadata: Metadata | None = None
     expires_in: ExpirySeconds | None = None
 
     @classmethod
@@ -155,6 +172,9 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     The settings count here: `supportedCurrencies`, `minimumAmounts`, and `autoConfirmThreshold`, by the value in USD at that rate.
     Such a small invoice is `completed` by a payment in a block; `received` still shows what is credited, `unconfirmed` the rest.
 
+    So do `tolerancePercent`, `toleranceMaxUSD`, `latePayments` and `latePaymentsPercent`, each unless the invoice has its own: what
+    they mean is said at `PUT /v1/invoices/configureSettings`. They stay what they were.
+
     On an EVM network the address is watched on all EVM networks: what comes on another one, or in another known coin, is credited
     to the merchant and listed in `GET /v1/transactions`, and counts for no invoice.
 
@@ -162,7 +182,16 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     one. While the invoice is `pending`, `partial` or `confirming`, payments of any amount count.
     """
     coin = chosen_coin(ctx.catalogue, "currency", body.currency, body.network)
-    wishes = Wishes(body.external_id, body.description, body.redirect_url, body.expires_in, ctx.gateway_url)
+    wishes = Wishes(
+        external_id=body.external_id,
+        description=body.description,
+        redirect_url=body.redirect_url,
+        cancel_url=body.cancel_url,
+        metadata=body.metadata,
+        terms={name: value for name, value in body.terms.items() if value is not None},
+        expires_in=body.expires_in,
+        gateway_url=ctx.gateway_url,
+    )
     price: int | FiatPrice
     if body.fiat_amount is not None and body.fiat_currency is not None:
         price = FiatPrice(body.fiat_amount, body.fiat_currency)
@@ -171,7 +200,8 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     return ctx.create(ctx.services.invoices.creating(ctx.tenant, coin, price, wishes), lambda made: made.shown)
 
 
-def _shown(ctx: Ctx, invoices: Sequence[Invoice]) -> list[dict[str, Any]]:
+def shown_invoices(ctx: Ctx, invoices: Sequence[Invoice]) -> list[dict[str, Any]]:
+    """Their public records, with confirmations as of now: one read where something is paid."""
     tips = ctx.services.invoices.tips(invoices)
     return [ctx.views.invoice(invoice, tips.get(invoice.network)) for invoice in invoices]
 
@@ -186,7 +216,7 @@ def get_invoice(ctx: Ctx, query: InvoiceById) -> Answer:
         found = ctx.services.invoices.get(ctx.tenant, query.id)
     except NotFound:
         raise InvalidParameter.one("id", query.id, "must be the id of an invoice") from None
-    return Answer(_shown(ctx, [found])[0])
+    return Answer(shown_invoices(ctx, [found])[0])
 
 
 @endpoint(
@@ -199,7 +229,7 @@ def get_by_external_id(ctx: Ctx, query: InvoiceByExternalId) -> Answer:
         found = ctx.services.invoices.by_external_id(ctx.tenant, query.external_id)
     except NotFound:
         raise InvalidParameter.one("externalId", query.external_id, "must be the externalId of an invoice") from None
-    return Answer(_shown(ctx, [found])[0])
+    return Answer(shown_invoices(ctx, [found])[0])
 
 
 @endpoint(
@@ -209,7 +239,7 @@ def get_by_external_id(ctx: Ctx, query: InvoiceByExternalId) -> Answer:
 def list_invoices(ctx: Ctx, query: ListQuery) -> Answer:
     """`from` and `to` are inclusive days in UTC; `count` is how many invoices there are in all (see `pagination`)."""
     found, pagination = INVOICES.page(ctx, query)
-    data = _shown(ctx, found)
+    data = shown_invoices(ctx, found)
     count = len(data) if pagination["total"] is None else pagination["total"]
     return Answer({"count": count, "data": data, "meta": {"pagination": pagination}})
 

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.api.chosen import chosen_coin, coin_network
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.fields import AddressText, CoinSlug, Metadata, NetworkSlug, PositiveAmount, amount_text
+from chalicelib.api.fields import AddressText, CoinSlug, Metadata, NetworkSlug, PositiveAmount, amount_text, slug
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.withdrawals import WITHDRAWALS
 from chalicelib.api.models import MoneyRequest, Query, Request
@@ -101,7 +101,7 @@ def _check_outputs(batch: Any, catalogue: Catalogue) -> list[FieldProblem]:
     """The coin must be on the network, and every amount fit its decimals. What the model itself refuses is passed over."""
     if not isinstance(batch, dict) or not isinstance(batch.get("coin"), str) or not isinstance(batch.get("network"), str):
         return []
-    if catalogue.network(batch["network"]) is None or batch["coin"] not in catalogue.slugs():
+    if catalogue.network(slug(batch["network"])) is None or slug(batch["coin"]) not in catalogue.slugs():
         return []
     try:
         coin = chosen_coin(catalogue, "batch_withdrawal.coin", batch["coin"], batch["network"])
@@ -203,8 +203,8 @@ def withdrawal_fees(ctx: Ctx, query: FeesQuery) -> Answer:
     none (the network has not been polled yet), `feeUSD` also without a fresh rate. Without `network` the coin's first active
     one counts."""
     coin = chosen_coin(ctx.catalogue, "coin", query.coin, query.network)
-    slug = coin_network(coin)
-    fee_coin = ctx.catalogue.native(slug)
+    network = coin_network(coin)
+    fee_coin = ctx.catalogue.native(network)
     quote = ctx.services.store.get(FeeQuote, network=coin.network)
     base = None if quote is None else quote.fees.get(coin.slug)
     rates = None if base is None else ctx.services.rates(ctx.realm)
@@ -221,7 +221,7 @@ def withdrawal_fees(ctx: Ctx, query: FeesQuery) -> Answer:
         }
 
     estimates = [estimate(priority) for priority in PRIORITIES]
-    return Answer({"network": slug, "coin": coin.slug, "fee_coin": fee_coin.slug, "estimates": estimates})
+    return Answer({"network": network, "coin": coin.slug, "fee_coin": fee_coin.slug, "estimates": estimates})
 
 
 @endpoint(

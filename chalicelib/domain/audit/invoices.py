@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
 
 from chalicelib.domain.audit.books import Books
-from chalicelib.domain.deposits.deposits import payment_of, share_of
+from chalicelib.domain.deposits.deposits import late_worth_of, payment_of, share_of
 from chalicelib.domain.invoices.invoices import SUMS
 from chalicelib.domain.invoices.totals import Figures, figures, figures_of, shard_of
 
@@ -28,6 +30,18 @@ def invoices_agree(books: Books) -> Iterable[str]:
                 yield f"invoice {invoice.id} shows the payment {payment.deposit}, which is another or none"
         if invoice.status != invoice.settled_status():
             yield f"invoice {invoice.id} is {invoice.status}, its payments say {invoice.settled_status()}"
+
+
+def late_worth_agrees(books: Books) -> Iterable[str]:
+    """The worth of late payments is what their deposits' rates make of them, where it decides."""
+    worth: dict[tuple[str, str], dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    for deposit in books.deposits:
+        for name, value in late_worth_of(deposit).items():
+            worth[deposit.invoice_id or "", deposit.asset][name] += value
+    for invoice in books.invoices:
+        told = {name: Fraction(Decimal(text)) for name, text in (invoice.late_worth or {}).items()}
+        if invoice.values_late and told != {name: value for name, value in worth[invoice.id, invoice.asset].items() if value}:
+            yield f"invoice {invoice.id}: its late payments are worth {invoice.late_worth}, and not what its deposits say"
 
 
 def totals_agree(books: Books) -> Iterable[str]:

@@ -80,7 +80,7 @@ def _in_line(books: Books, open_ids: _OpenIds) -> Iterable[str]:
 def _expiring(invoices: Iterable[Invoice], open_ids: _OpenIds) -> Iterable[str]:
     """Each invoice that can still expire has the work that expires it."""
     for invoice in invoices:
-        waits = not invoice.expired and invoice.manual_status is None
+        waits = not invoice.expired and not invoice.cancelled and invoice.manual_status is None
         if waits and f"{invoice.tenant}|{invoice.id}" not in open_ids["expiry"]:
             yield f"invoice {invoice.id} is {invoice.status} and will never expire"
 

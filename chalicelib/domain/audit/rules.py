@@ -9,7 +9,7 @@ from chalicelib.domain.audit.books import Books
 from chalicelib.domain.audit.collections import collections_agree
 from chalicelib.domain.audit.consolidations import coin_moves_agree
 from chalicelib.domain.audit.deposits import credited_once, pending_and_held_agree
-from chalicelib.domain.audit.invoices import invoices_agree, totals_agree
+from chalicelib.domain.audit.invoices import invoices_agree, late_worth_agrees, totals_agree
 from chalicelib.domain.audit.ledger import balances_agree, books_agree, in_flight_agrees, taken_back, wallets_agree
 from chalicelib.domain.audit.moves import moves_agree
 from chalicelib.domain.audit.open_work import events_agree, work_agrees
@@ -31,6 +31,7 @@ def violations(books: Books) -> list[str]:
         *in_flight_agrees(sums, books),
         *credited_once(books),
         *invoices_agree(books),
+        *late_worth_agrees(books),
         *totals_agree(books),
         *orders_fit(books),
         *frozen_agrees(books),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, derived_id
 from chalicelib.domain.invoices.invoices import Payment
+from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.money import Units
 
 DepositStatus = Literal["pending", "confirmed", "orphaned"]
@@ -40,6 +42,8 @@ class Deposit:
     SET_ASIDE would have taken a sum past MOST_SUM (`domain.deposits.sums`) when it was seen or credited: it is in no sum, no
     invoice and no journal entry, whatever its status, until an operator releases it (`admitted_at`). It is decided anew when it
     comes back into the chain.
+
+    `rate` is the rate of the time of a late payment, where its worth then decides about its invoice.
 
     A payment that was seen waiting (bitcoin, litecoin) has no block yet: `block_number` and `block_hash` are None, `block_time` 0.
     `glimpsed_at` is when it was first seen so, and `missing_since` since when it is neither waiting nor in a block. `spends` has
@@ -75,6 +79,7 @@ class Deposit:
     glimpsed_at: int | None = None
     missing_since: int | None = None
     spends: tuple[str, ...] = ()
+    rate: Quote | None = None
     round: int = 0
     emitted: int = 0
     version: int = 1
@@ -170,3 +175,10 @@ def share_of(deposit: Deposit | None) -> dict[str, int]:
     if deposit.late:
         return {"late_unconfirmed": deposit.amount}
     return {"unconfirmed": deposit.amount} | ({"doubtful": deposit.amount} if deposit.doubtful else {})
+
+
+def late_worth_of(deposit: Deposit | None) -> dict[str, Fraction]:
+    """The worth of the late part of that share at the deposit's own rate, by field; nothing without a rate."""
+    if deposit is None or deposit.rate is None:
+        return {}
+    return {name: deposit.rate.worth(units) for name, units in share_of(deposit).items() if name in ("late", "late_unconfirmed")}

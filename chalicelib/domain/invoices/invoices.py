@@ -2,49 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.invoices.quotes import Quote
+from chalicelib.domain.invoices.terms import Terms
 
 PAYMENTS_KEPT = 50
 """An invoice shows its newest payments; all of them are in the transactions."""
-PRICED_DECIMALS = 8
 OPEN = ("pending", "partial", "confirming")
 """An invoice of such a status takes every amount, also one below its coin's minDepositAmount."""
 SUMS = ("unconfirmed", "confirmed", "late", "late_unconfirmed", "doubtful")
 """The sums that an invoice counts of its deposits; `domain.deposits.deposits.share_of` says what one adds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """The rate of one coin (10 ** `decimals` units) when an invoice was made: `value` of `fiat`, as text, exact.
-
-    `at` is when the provider said so, in milliseconds since 1970.
-    """
-
-    fiat: str
-    value: str
-    decimals: int
-    at: int
-    source: str
-
-    def worth(self, units: int) -> Fraction:
-        """The exact value of `units` in the quote's currency."""
-        return Fraction(Decimal(self.value)) * Fraction(units, 10**self.decimals)
-
-    def cents(self, units: int) -> int:
-        """The same value in hundredths, rounded once, half to even."""
-        return round(self.worth(units) * 100)
-
-    def units_for(self, amount: str) -> int:
-        """The least units that are worth at least `amount` (plain decimal), in at most 8 decimals of the coin: a payer has to
-        read and type them."""
-        decimals = min(self.decimals, PRICED_DECIMALS)
-        steps = ceil(Fraction(Decimal(amount)) * 10**decimals / Fraction(Decimal(self.value)))
-        return int(steps * 10 ** (self.decimals - decimals))
+_LATE_OF = {"confirmed": "late", "unconfirmed": "late_unconfirmed"}
+PAYABLE = ("pending", "partial")
+"""An invoice of such a status waits for more money."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +39,15 @@ class Payment:
 class Invoice:
     """Amounts in units of `asset`, times in milliseconds since 1970.
 
-    `unconfirmed` and `confirmed` are payments that came in time, `late` and `late_unconfirmed` those after expiry.
-    `doubtful` is the part of `unconfirmed` that is in no block yet or comes from the grey list. `expired` is set once, when the
-    time passes unpaid. `manual_status` is an override by hand: automatic transitions stop. `auto_confirm`: small enough to be
-    completed by what is in a block, before it is credited. `usd` is the rate that totals are counted at, None where there was no
-    fresh one; `priced` the rate that `amount` was made from, where a fiat amount was asked. `payments` are those of its own coin
-    that are in the chain now or wait to be, oldest first.
+    `unconfirmed` and `confirmed` are payments that came in time, `late` and `late_unconfirmed` those after expiry or cancellation.
+    `doubtful` is the part of `unconfirmed` that is in no block yet or comes from the grey list. `expired` is set when the time
+    passes unpaid, and taken back where more time is given; `cancelled` by the merchant's request, for ever. `manual_status` is an
+    override by hand: automatic transitions stop. `auto_confirm`: small enough to be completed by what is in a block, before it is
+    credited. `usd` is the rate that totals are counted at, None where there was no fresh one; `priced` the rate that `amount` was
+    made from, where a fiat amount was asked. `payments` are those of its own coin that are in the chain now or wait to be, oldest
+    first. `metadata` is the merchant's own, and shown to no payer; None where none was sent. `terms` are what is forgiven, None for
+    nothing. Where the worth of late payments decides and the price is in fiat, `late_worth` has that worth by the names of their
+    sums, at the rates of their deposits, as exact text; None for none.
     """
 
     id: str
@@ -99,6 +79,10 @@ class Invoice:
     fiat_amount: str | None = None
     checkout_url: str | None = None
     payments: tuple[Payment, ...] = ()
+    cancel_url: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    terms: Terms | None = None
+    late_worth: Mapping[str, str] | None = None
     emitted: int = 0
     version: int = 1
 
@@ -107,34 +91,109 @@ class Invoice:
         """All credited payments, in time or late, in units."""
         return self.confirmed + self.late
 
+    def counted(self, name: str) -> Fraction:
+        """One of its `SUMS` in what the price is in: units of its coin."""
+        return Fraction(getattr(self, name))
+
+    @property
+    def price(self) -> Fraction:
+        """What is asked for, in the same unit."""
+        return Fraction(self.amount)
+
+    @property
+    def dollars(self) -> Fraction | None:
+        """The worth of one such unit in US dollars, by the rate that it keeps; None where there was none."""
+        return None if self.usd is None else self.usd.worth(1)
+
+    @property
+    def due(self) -> Fraction:
+        """What completes it: the price less the shortfall that is forgiven."""
+        return self.price if self.terms is None else self.price - self.terms.forgiven(self.price, self.dollars)
+
+    @property
+    def values_late(self) -> bool:
+        """Whether a late payment needs a rate of its own time."""
+        return self.terms is not None and self.terms.by_worth and self.priced is not None
+
+    def late_counted(self, name: str) -> Fraction:
+        """The worth of a sum of late payments at their time, in the price's unit."""
+        if self.priced is None or not self.values_late:
+            return self.counted(name)
+        return Fraction(Decimal((self.late_worth or {}).get(name, "0"))) / self.priced.worth(1)
+
+    def _enough(self, in_time: Fraction, late: Fraction) -> bool:
+        """Whether so much is the price, or what is forgiven of it. Payments that come late count as the terms say."""
+        if in_time >= self.due:
+            return True
+        if self.terms is None or not self._takes_late:
+            return False
+        return self.terms.covers(self.price - in_time, late) if self.terms.by_worth else in_time + late >= self.due
+
+    @property
+    def _takes_late(self) -> bool:
+        """Whether late payments may complete it: never once it is cancelled."""
+        return self.terms is not None and self.terms.late_payments != "manual" and not self.cancelled
+
+    @property
+    def _late_like_the_rest(self) -> bool:
+        """Whether late payments count at face value."""
+        return self._takes_late and not self.values_late
+
+    def _paid(self, *names: str) -> Fraction:
+        """These sums of payments in time, and of late ones where those count at face value."""
+        late = tuple(_LATE_OF[name] for name in names) if self._late_like_the_rest else ()
+        return sum((self.counted(name) for name in (*names, *late)), Fraction(0))
+
+    @property
+    def _late_seen(self) -> Fraction:
+        return self.late_counted("late") + self.late_counted("late_unconfirmed")
+
     @property
     def overpaid(self) -> int:
-        return max(0, self.confirmed - self.amount)
+        return max(0, int(self._paid("confirmed") - self.price))
 
     @property
     def missing(self) -> int:
-        """The open amount, in units: unconfirmed payments count as paid."""
-        return max(0, self.amount - self.confirmed - self.unconfirmed)
+        """The open amount, in units: unconfirmed payments count as paid. Nothing is missing where enough was seen, or it was
+        completed by hand."""
+        seen = self.counted("confirmed") + self.counted("unconfirmed")
+        if self.status == "completed" or self._enough(seen, self._late_seen):
+            return 0
+        return max(0, int(self.price - self._paid("confirmed", "unconfirmed")))
+
+    @property
+    def shortfall(self) -> int:
+        """What a completed invoice was forgiven, in units, rounded up: of the price, less what was seen at its worth."""
+        if self.status != "completed":
+            return 0
+        seen = self._paid("confirmed", "unconfirmed")
+        if self.values_late:
+            seen += self._late_seen
+        return max(0, ceil(self.price - seen))
+
+    @property
+    def to_send(self) -> int:
+        """The units that a payer should still send; 0 where nothing more should come."""
+        return self.missing if self.status in PAYABLE else 0
 
     def settled_status(self) -> str:
-        """The status that follows from the payments. Enough paid in time beats expiry and cancellation; a manual status beats
-        all."""
+        """The status that follows from the payments. Enough paid in time beats expiry, a cancellation beats both, and a manual
+        status beats all."""
         if self.manual_status is not None:
             return self.manual_status
-        if self._paid_in_full():
-            return "completed"
-        if self.confirmed + self.unconfirmed >= self.amount:
-            return "confirming"
         if self.cancelled:
             return "cancelled"
+        confirmed, unconfirmed = self.counted("confirmed"), self.counted("unconfirmed")
+        # Where the merchant wants it so, what is seen in time and not in doubt is enough.
+        trusted = unconfirmed - self.counted("doubtful") if self.auto_confirm else Fraction(0)
+        late = self.late_counted("late")
+        if self._enough(confirmed, late) or self._enough(confirmed + trusted, late):
+            return "completed"
+        if self._enough(confirmed + unconfirmed, self._late_seen):
+            return "confirming"
         if self.expired:
             return "expired"
         return "partial" if self.confirmed + self.unconfirmed > 0 else "pending"
-
-    def _paid_in_full(self) -> bool:
-        """Enough is confirmed; or, where the merchant wants it so, seen and not in doubt."""
-        trusted = self.unconfirmed - self.doubtful if self.auto_confirm else 0
-        return self.confirmed >= self.amount or self.confirmed + trusted >= self.amount
 
     def settled(self) -> Invoice:
         """This invoice with the status that follows from its payments."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.invoices.invoices import Quote
+from chalicelib.domain.invoices.quotes import Quote
+from chalicelib.domain.invoices.terms import Terms
 
 MAX_EXPIRY = 365 * 86400
 """Seconds."""
@@ -19,6 +21,7 @@ MAX_EXPIRY = 365 * 86400
 class InvoiceSettings:
     """`default_expiration_time` in seconds, None for the deployment's. Amounts are plain decimals, as text, exact:
     `auto_confirm_threshold` in US dollars (0: off), `minimum_amounts` in coin units by coin slug. No `supported_currencies`: all.
+    `terms` are what is forgiven, None for nothing.
     """
 
     tenant: TenantId
@@ -26,6 +29,7 @@ class InvoiceSettings:
     auto_confirm_threshold: str = "0"
     supported_currencies: tuple[str, ...] = ()
     minimum_amounts: Mapping[str, str] = field(default_factory=dict)
+    terms: Terms | None = None
     version: int = 0
 
     @property
@@ -34,6 +38,11 @@ class InvoiceSettings:
         if self.default_expiration_time is None:
             raise LookupError("nobody has said how long an invoice can be paid")
         return self.default_expiration_time
+
+    def terms_with(self, wished: Mapping[str, Any]) -> Terms | None:
+        """The terms of a new invoice that names some of its own; None where they forgive nothing."""
+        terms = replace(self.terms or Terms(), **wished)
+        return None if terms.strict else terms
 
     def demand(self, slug: str, units: int, decimals: int, asked: str = "amount") -> None:
         """Raises BusinessRule where the merchant wants no invoice over `units` of a coin. `asked` is the field that the amount

@@ -14,7 +14,7 @@ EVENT_NAMES: tuple[str, ...] = (
     "withdrawal.created", "withdrawal.status_changed", "withdrawal.completed",
     "balance.updated",
     "invoice.created", "invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired",
-    "invoice.late_payment", "invoice.reverted",
+    "invoice.late_payment", "invoice.reverted", "invoice.cancelled",
     "refund.created", "refund.claimed", "refund.completed", "refund.failed", "refund.expired", "refund.cancelled",
     "payout_link.created", "payout_link.claimed", "payout_link.completed", "payout_link.failed", "payout_link.expired",
     "payout_link.cancelled",

@@ -11,7 +11,9 @@ from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import AssetId, asset_parts, network_parts
-from chalicelib.domain.invoices.invoices import Invoice, Payment, Quote
+from chalicelib.domain.invoices.invoices import Invoice, Payment
+from chalicelib.domain.invoices.quotes import Quote
+from chalicelib.domain.invoices.terms import Terms
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.refunds.refunds import Refund
@@ -101,7 +103,7 @@ class Views:
         """`tip` is the chain's height, from which confirmations are counted; without it, confirmations are shown as far as they
         are certain."""
         coin = self._coin(invoice.asset)
-        amount = _formatter(coin)
+        amount, uri = _formatter(coin), payment_uri(invoice, coin, self._catalogue)
         return without_none(
             {
                 "id": invoice.id,
@@ -121,12 +123,17 @@ class Views:
                 "fiatCurrency": invoice.priced.fiat if invoice.priced is not None else None,
                 "rate": _quoted(invoice.priced or invoice.usd),
                 "transactions": [self._payment(invoice, payment, coin, tip) for payment in reversed(invoice.payments)],
-                "paymentUri": payment_uri(invoice, coin, self._catalogue),
+                "paymentUri": uri or "",
                 "checkoutUrl": invoice.checkout_url,
                 "createdAt": iso(invoice.created_at),
                 "expiresAt": iso(invoice.expires_at),
+                "missing": amount(invoice.missing),
+                "cancelUrl": invoice.cancel_url,
+                "metadata": None if invoice.metadata is None else dict(invoice.metadata),
+                "shortfall": amount(invoice.shortfall) if invoice.shortfall else None,
+                **_forgiving(invoice.terms),
             }
-        )
+        ) | {"paymentUri": uri}
 
     def _payment(self, invoice: Invoice, payment: Payment, coin: Coin, tip: int | None) -> dict[str, Any]:
         network = self._catalogue.networks[network_parts(invoice.network)[1]]
@@ -421,17 +428,37 @@ def _quoted(quote: Quote | None) -> dict[str, Any] | None:
     return {"fiat": quote.fiat, "value": quote.value, "at": iso(quote.at), "source": quote.source}
 
 
+def _forgiving(terms: Terms | None) -> dict[str, Any]:
+    if terms is None:
+        return {}
+    most = terms.tolerance_max_usd
+    return {
+        "tolerancePercent": _number(terms.tolerance_percent),
+        "toleranceMaxUSD": None if most is None else _number(most),
+        "latePayments": terms.late_payments,
+        "latePaymentsPercent": _number(terms.late_payments_percent),
+    }
+
+
+def _number(text: str) -> float:
+    """A plain decimal of few digits as the JSON number that the interface shows. For display only."""
+    return float(text) if "." in text else int(text)
+
+
 def _formatter(coin: Coin) -> Any:
     return lambda units: format_units(units, coin.decimals)
 
 
-def payment_uri(invoice: Invoice, coin: Coin, catalogue: Catalogue) -> str:
-    """The payment URI for a wallet's camera: BIP 21 (bitcoin:, litecoin:), EIP-681 (ethereum:), tron:."""
+def payment_uri(invoice: Invoice, coin: Coin, catalogue: Catalogue) -> str | None:
+    """The payment URI of what is still to be sent, for a wallet's camera: BIP 21 (bitcoin:, litecoin:), EIP-681 (ethereum:), tron:.
+    None where nothing more should be sent."""
+    if not invoice.to_send:
+        return None
     network = catalogue.networks[network_parts(invoice.network)[1]]
     if network.family == "evm":
         if coin.contract is None:
-            return f"ethereum:{invoice.address}@{network.chain_id}?value={invoice.amount}"
-        return f"ethereum:{coin.contract}@{network.chain_id}/transfer?address={invoice.address}&uint256={invoice.amount}"
-    amount = format_units(invoice.amount, coin.decimals)
+            return f"ethereum:{invoice.address}@{network.chain_id}?value={invoice.to_send}"
+        return f"ethereum:{coin.contract}@{network.chain_id}/transfer?address={invoice.address}&uint256={invoice.to_send}"
+    amount = format_units(invoice.to_send, coin.decimals)
     token = f"&token={coin.contract}" if coin.contract is not None else ""
     return f"{network.slug}:{invoice.address}?amount={amount}{token}"

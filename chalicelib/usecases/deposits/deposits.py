@@ -41,6 +41,7 @@ from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views, views_now
+from chalicelib.usecases.deposits.late_rates import at_its_worth
 from chalicelib.usecases.deposits.posting import DepositPostings, is_late
 from chalicelib.usecases.deposits.recorded_before import Claim, not_booked_yet
 from chalicelib.usecases.invoices.status import changed, paid
@@ -239,8 +240,9 @@ class Deposits:
         changes, and with the block's time perhaps whether it came in time. Its owner knows of it already."""
         invoice = self._book.invoice(known.tenant, known.invoice_id)
         moved = _in_block(there, block)
-        moved = replace(moved, late=is_late(moved, invoice))
         news = News(self._clock.now_ms())
+        moved = replace(moved, late=is_late(moved, invoice, in_time=not known.late))
+        moved = at_its_worth(moved, invoice, self._rates, news.at)
         changes: list[Change] = [Save(moved), AtEpoch(network.id, epoch)]
         if deposit_work(moved) != deposit_work(known):
             changes += [Close(deposit_work(known)), Open(deposit_work(moved))]
@@ -268,7 +270,7 @@ class Deposits:
         only_if = only_if or self._book.unchanged(wallet, deposit.amount)
         if tenant is not None:
             views = Views(self._store.catalogue(network.realm))
-            deposit = replace(deposit, late=is_late(deposit, invoice))
+            deposit = at_its_worth(replace(deposit, late=is_late(deposit, invoice)), invoice, self._rates, news.at)
             deposit = self._book.told(news, deposit, "transaction.detected", views, tip, previous)
             if invoice is not None and not deposit.set_aside:
                 changes += changed(invoice, paid(news, invoice, None, deposit, views, tip))

@@ -111,7 +111,13 @@ class DepositPostings:
         return network.id, form_of(self._rules, network, deposit.address), deposit.asset
 
 
-def is_late(deposit: Deposit, invoice: Invoice | None) -> bool:
-    """Whether a deposit came after its invoice's time. Decided anew for each block that a payment is in (`Deposit.paid_at`)."""
+def is_late(deposit: Deposit, invoice: Invoice | None, in_time: bool = False) -> bool:
+    """Whether a deposit came after its invoice's time. Decided anew for each block that a payment is in (`Deposit.paid_at`).
+
+    To a cancelled invoice everything comes late but what counted before (`in_time`): which of the two was first is what their
+    commits say.
+    """
     at = deposit.paid_at
-    return invoice is not None and at is not None and at > invoice.expires_at
+    if invoice is None or at is None:
+        return False
+    return at > invoice.expires_at or (invoice.cancelled and not in_time)

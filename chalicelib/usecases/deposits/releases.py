@@ -30,6 +30,7 @@ from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import views_now
+from chalicelib.usecases.deposits.late_rates import at_its_worth
 from chalicelib.usecases.deposits.posting import DepositPostings, is_late
 from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -133,7 +134,8 @@ class Releases:
         after = replace(next_version(before), flags=flags, admitted_at=now, admitted_by=by)
         if before.small:
             after = replace(after, invoice_id=self._invoice_of(network, before))
-            after = replace(after, late=is_late(after, self._book.invoice(before.tenant, after.invoice_id)))
+            invoice = self._book.invoice(before.tenant, after.invoice_id)
+            after = at_its_worth(replace(after, late=is_late(after, invoice)), invoice, self._rates_of, now)
         if after.suspect:
             after = replace(after, released_at=now, released_by=by)
         if before.status == "pending":

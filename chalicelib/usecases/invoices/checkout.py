@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
@@ -19,7 +19,6 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Listed, Store
 
 INVOICE_ID = re.compile(r"inv_[0-9a-hjkmnp-tv-z]{26}", re.ASCII)
-_PAYABLE = ("pending", "partial")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +43,7 @@ class Checkout:
 
     def payment_uri(self, catalogue: Catalogue) -> str | None:
         """The payment URI of the missing amount, and no more; None where nothing is to be paid (any more)."""
-        invoice = self.invoice
-        if invoice.status not in _PAYABLE or not invoice.missing or not self.seconds_left:
-            return None
-        return payment_uri(replace(invoice, amount=invoice.missing), self.coin, catalogue)
+        return payment_uri(self.invoice, self.coin, catalogue) if self.seconds_left else None
 
 
 class Checkouts:
@@ -100,6 +96,7 @@ class Checkouts:
                 "expiresIn": checkout.seconds_left,
                 "description": invoice.description,
                 "redirectUrl": invoice.redirect_url,
+                "cancelUrl": invoice.cancel_url,
                 "confirmations": checkout.confirmations,
                 "requiredConfirmations": checkout.network.confirmations,
             }

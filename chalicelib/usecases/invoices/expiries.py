@@ -21,7 +21,7 @@ from chalicelib.usecases.base.fairness import in_turn
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.base.views import Views
-from chalicelib.usecases.invoices.invoices import work_key
+from chalicelib.usecases.invoices.invoices import expiry_work, work_key
 from chalicelib.usecases.invoices.status import changed, expired
 from chalicelib.usecases.ports.changes import Close, Conflict
 from chalicelib.usecases.ports.clock import Clock
@@ -150,7 +150,8 @@ class _Run:
             # Another sweep closed it: nothing is left to do.
 
     def _close(self, work: Work, before: Invoice | None, tip: int | None) -> None:
-        if before is None or before.manual_status is not None:
+        if before is None or before.manual_status is not None or expiry_work(before) != work:
+            # Where it has another deadline by now, the work of that one is open.
             self._store.commit([Close(work)])
             return
         news = News(self._clock.now_ms())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -13,7 +13,8 @@ from chalicelib.domain.catalogue.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, network_parts, new_id
-from chalicelib.domain.invoices.invoices import ExternalId, Invoice, Quote
+from chalicelib.domain.invoices.invoices import ExternalId, Invoice
+from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.money import MAX_DIGITS
 from chalicelib.domain.work import Work
 from chalicelib.usecases.addresses.addresses import Addresses, widest
@@ -56,6 +57,10 @@ class Wishes:
     external_id: str | None = None
     description: str | None = None
     redirect_url: str | None = None
+    cancel_url: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `Terms` that are other than the settings'."""
     expires_in: int | None = None
     gateway_url: str | None = None
     """The beginning of links where the deployment has no PUBLIC_URL."""
@@ -125,6 +130,9 @@ class Invoices:
             external_id=wishes.external_id,
             description=wishes.description,
             redirect_url=wishes.redirect_url,
+            cancel_url=wishes.cancel_url,
+            metadata=wishes.metadata,
+            terms=settings.terms_with(wishes.terms),
             auto_confirm=settings.auto_confirms(worth.amount, worth.usd),
             usd=worth.usd,
             priced=worth.priced,

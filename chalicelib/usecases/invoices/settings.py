@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId, TenantId
 from chalicelib.domain.invoices.settings import InvoiceSettings
+from chalicelib.domain.invoices.terms import Terms
 from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Save
@@ -34,12 +36,14 @@ class InvoiceSettingsService:
         """The settings, those of the deployment where the merchant has none. Raises Unavailable."""
         return self._whole(self._store.get(InvoiceSettings, tenant=tenant) or InvoiceSettings(tenant))
 
-    def change(self, tenant: TenantId, **fields: Any) -> InvoiceSettings:
-        """Replace the fields given, whole; the others stay. Raises Conflict, Unavailable."""
+    def change(self, tenant: TenantId, terms: Mapping[str, Any] | None = None, **fields: Any) -> InvoiceSettings:
+        """Replace the fields given, whole; the others stay, those of the `terms` too. Raises Conflict, Unavailable."""
 
         def decide() -> InvoiceSettings:
             before = self._store.get(InvoiceSettings, tenant=tenant) or InvoiceSettings(tenant)
             after = replace(next_version(before), **fields)
+            if terms:
+                after = replace(after, terms=replace(before.terms or Terms(), **terms))
             self._store.commit([Save(after)])
             return self._whole(after)
 

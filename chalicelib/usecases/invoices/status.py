@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
-from chalicelib.domain.deposits.deposits import Deposit, payment_of, share_of
+from chalicelib.domain.deposits.deposits import Deposit, late_worth_of, payment_of, share_of
 from chalicelib.domain.invoices.invoices import SUMS, Invoice
+from chalicelib.domain.invoices.quotes import exact
 from chalicelib.domain.invoices.totals import InvoiceTotals, deltas, shard_key
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.outbox import News
@@ -16,8 +19,11 @@ from chalicelib.usecases.ports.changes import Add, Change, Save
 
 Shown = Mapping[str, Any]
 """An invoice's public record."""
+_BY_PAYMENT = ("confirming", "completed")
 _ORDER = ("pending", "partial", "confirming", "completed")
-_TOLD = ("invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired")
+_TOLD = ("invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired", "invoice.cancelled")
+_TOLD_BY_HAND = tuple(name for name in _TOLD if name != "invoice.cancelled")
+"""A cancellation is told where it is one: an invoice that is called cancelled by hand can be called otherwise tomorrow."""
 
 
 def changed(before: Invoice | None, after: Invoice | None) -> list[Change]:
@@ -36,7 +42,6 @@ def announce(news: News, before: Invoice, after: Invoice, views: Views, tip: int
     back = after.status in _ORDER and before.status in _ORDER and _ORDER.index(after.status) < _ORDER.index(before.status)
     # Expired by what its payments no longer are, not by the clock: that is told as what it is.
     back = back or (after.status == "expired" and before.expired)
-    back = back or (after.status == "cancelled" and before.cancelled)
     name = "invoice.reverted" if back else f"invoice.{after.status}"
     if not back and name not in _TOLD:
         return after
@@ -54,7 +59,7 @@ def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, 
     """The invoice with a status set by hand. Told where there is an event of that name; never as reverted, since no payment was
     reversed."""
     after = replace(next_version(before), manual_status=status, manual_by=by, manual_at=now_ms).settled()
-    if after.status == before.status or f"invoice.{status}" not in _TOLD:
+    if after.status == before.status or f"invoice.{status}" not in _TOLD_BY_HAND:
         return after
     return tell(news, after, f"invoice.{status}", views.invoice(after, tip), before.status)
 
@@ -81,11 +86,27 @@ def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: 
         without = replace(before, unconfirmed=before.unconfirmed - had.get("unconfirmed", 0))
         # A block after its time is in the chain: nobody has to wait for the clock.
         sums["expired"] = without.settled_status() in ("pending", "partial")
-    after = replace(_showing(before, old, new), **sums, version=version_after(before)).settled()
+    after = replace(_showing(before, old, new), **sums, late_worth=_late_worth(before, old, new), version=version_after(before))
+    after = after.settled()
     if not comes_late:
         return announce(news, before, after, views, tip)
     shown = views.invoice(after, tip)
+    if after.status in _BY_PAYMENT:
+        # The payment is told before what it does.
+        return announce(news, before, tell(news, after, "invoice.late_payment", shown), views, tip, shown)
     return tell(news, announce(news, before, after, views, tip, shown), "invoice.late_payment", shown)
+
+
+def _late_worth(invoice: Invoice, old: Deposit | None, new: Deposit) -> Mapping[str, str] | None:
+    """The worth of its late payments by sum, with the deposit's as it is now in the place of what it was."""
+    if not invoice.values_late:
+        return None
+    share, had, known = late_worth_of(new), late_worth_of(old), invoice.late_worth or {}
+    sums = {
+        name: Fraction(Decimal(known.get(name, "0"))) + share.get(name, Fraction(0)) - had.get(name, Fraction(0))
+        for name in sorted({*known, *share, *had})
+    }
+    return {name: exact(worth) for name, worth in sums.items() if worth} or None
 
 
 def _showing(invoice: Invoice, old: Deposit | None, new: Deposit) -> Invoice:

@@ -628,6 +628,27 @@ def _(a: Caller) -> None:
     assert (shown["address"], shown["status"], shown["paymentUri"]) == (made["address"], "pending", made["paymentUri"])
 
 
+@row("Decisions", "GET", "/invoices/{id}")
+def _(a: Caller) -> None:
+    made = a.invoice()
+    assert a.ok(200, "GET", f"/v1/invoices/{made['id']}") == a.ok(200, "GET", "/v1/invoices", id=made["id"])
+    assert a.ok(404, "GET", "/v1/invoices/inv_x")["code"] == "NOT_FOUND"
+
+
+@row("Decisions", "DELETE", "/invoices/{id}")
+def _(a: Caller) -> None:
+    made = a.invoice()
+    for _ in range(2):
+        assert has(a.ok(200, "DELETE", f"/v1/invoices/{made['id']}"), *INVOICE)["status"] == "cancelled"
+
+
+@row("Decisions", "POST", "/invoices/{id}/extend")
+def _(a: Caller) -> None:
+    made = a.invoice(expiresIn=60)
+    longer = has(a.ok(200, "POST", f"/v1/invoices/{made['id']}/extend", {"expiresIn": 3600}), *INVOICE)
+    assert longer["expiresAt"] > made["expiresAt"]
+
+
 @row("Decisions", "GET", "/health")
 def _(a: Caller) -> None:
     assert a.stack.call("GET", "/health").json["status"] == "ok"

@@ -268,9 +268,10 @@ def asked(case: Case) -> None:
 STAYS: dict[str, tuple[str, Any]] = {
     "/v1/addresses": ("archived", True),
     "/v1/api-keys": ("status", "revoked"),
+    "/v1/invoices": ("status", "cancelled"),
     "/v1/withdrawals": ("status", "cancelled"),
 }
-"""What DELETE ends and does not take away (decisions §4, §5, §8), by the field that says so."""
+"""What DELETE ends and does not take away (decisions §4, §5, §8, §16), by the field that says so."""
 
 
 def resources() -> list[str]:

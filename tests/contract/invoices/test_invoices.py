@@ -307,6 +307,7 @@ def test_reading_costs_what_it_says(edge):
     made = make(edge, amount=1, externalId="x")
     for path, query, most in (
         ("/invoices", {"id": made["id"]}, 2),
+        (f"/invoices/{made['id']}", {}, 2),
         ("/invoices/getByExternalId", {"externalId": "x"}, 3),
         ("/invoices/summary", {}, 2),
         ("/invoices/configureSettings", {}, 2),

@@ -36,6 +36,7 @@ def tell_everything(shop: Shop) -> None:
     shop.pay(late["address"], "1")
     shop.mine()
     shop.turn()
+    assert shop.stack.call("DELETE", f"/v1/invoices/{shop.invoice('1')['id']}", shop.key).status == 200
     withdrawal = shop.withdraw("0.5")
     shop.turn()
     shop.mine()

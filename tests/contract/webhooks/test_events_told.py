@@ -36,7 +36,7 @@ THIEF = "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb"  # EIP-55's own example
 ELSEWHERE = {"webhook.test", "webhook.failing", "webhook.disabled"}
 """What deliveries tell of themselves."""
 BY_HAND = {"cancelled", "refunded"}
-"""Statuses that a merchant sets here, and that no event is named after."""
+"""Statuses that a merchant sets here, and that are not told: no event is named after them, or one that is told of the act alone."""
 
 Told = Invoice | Withdrawal | Deposit | Balance
 
@@ -231,6 +231,21 @@ def held_and_released(shop: Shop, witness: Witness) -> None:
     witness.settled(invoice["id"], "ethereum:eth")
 
 
+def cancelled_and_paid(shop: Shop, witness: Witness) -> None:
+    """A part, a cancellation, and the rest."""
+    invoice = shop.invoice("1")
+    shop.pay(invoice["address"], "0.4")
+    shop.turn()
+    assert shop.stack.call("DELETE", f"/v1/invoices/{invoice['id']}", shop.key).status == 200
+    witness.settled(invoice["id"])
+    shop.pay(invoice["address"], "0.6")
+    shop.turn()
+    witness.settled(invoice["id"])
+    shop.mine()
+    shop.turn()
+    witness.settled("ethereum:eth")
+
+
 def by_hand(shop: Shop, witness: Witness) -> None:
     """What a merchant sets is told where an event has its name."""
     invoice = shop.invoice("1")
@@ -302,6 +317,7 @@ def test_every_event_is_told_with_its_change(stack: Stack, commits: list[Witness
         paid_in_parts(shop, witness)
         late_and_small(shop, witness)
         held_and_released(shop, witness)
+        cancelled_and_paid(shop, witness)
         by_hand(shop, witness)
         paid_out(shop, witness)
         taken_back(shop, witness)

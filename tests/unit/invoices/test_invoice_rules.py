@@ -30,6 +30,8 @@ INVOICE = Invoice(
         ({"expired": True, "late": 100}, "expired"),
         ({"expired": True, "confirmed": 100}, "completed"),
         ({"cancelled": True}, "cancelled"),
+        ({"cancelled": True, "confirmed": 100}, "cancelled"),
+        ({"cancelled": True, "expired": True, "unconfirmed": 100}, "cancelled"),
         ({"manual_status": "on-hold", "confirmed": 100}, "on-hold"),
     ],
 )

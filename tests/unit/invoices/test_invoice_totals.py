@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from chalicelib.domain.catalogue.catalogue import Catalogue, default_coins, default_networks
 from chalicelib.domain.deposits.deposits import GREY_LISTED, HELD, Deposit
 from chalicelib.domain.ids import MerchantId, NetworkId, asset_id, tenant_id
-from chalicelib.domain.invoices.invoices import PAYMENTS_KEPT, Invoice, Quote
+from chalicelib.domain.invoices.invoices import PAYMENTS_KEPT, Invoice
+from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.invoices.totals import Figures, InvoiceTotals, deltas, figures, figures_of, shard_key, shard_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views
