@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -364,6 +365,32 @@ def test_an_altered_stake_is_not_replaced(shop: Shop, caplog: pytest.LogCaptureF
     services().stake_signing._signer = signer
     shop.confirm()
     assert shop.frozen("ENERGY") - frozen == 10 * TRX
+
+
+@pytest.mark.parametrize(
+    ("altered", "named"),
+    [
+        ({"amount": 50 * TRX}, "amount"),
+        ({"resource": "BANDWIDTH"}, "resource"),
+        ({"raw": "00"}, "signed bytes"),
+        ({"raw": None, "amount": 50 * TRX}, "amount"),
+    ],
+)
+def test_a_stake_is_not_booked_by_an_altered_record(shop: Shop, altered: Any, named: str, caplog: pytest.LogCaptureFixture):
+    store, before = services().store, shop.booked()
+    made = shop.stake("10")
+    shop.run()
+    stake = next(each for each in store.every(Stake) if each.txid == made["transactionId"])
+    assert stake.raw is not None
+    store.commit([Save(replace(stake, **altered, version=stake.version + 1))])
+    shop.confirm()
+    now = store.get(Stake, network=TRON, id=stake.id)
+    assert now is not None and (now.status, shop.booked()) == ("pending", before)
+    assert f"stake {stake.id} differs from what was signed in {named}" in caplog.text
+    store.commit([Save(replace(stake, version=now.version + 1))])
+    shop.confirm()
+    done = store.get(Stake, network=TRON, id=stake.id)
+    assert done is not None and (done.status, shop.booked()) == ("confirmed", before - 10 * TRX - done.fee)
 
 
 def test_nothing_but_the_approved_payment_is_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch):

@@ -26,6 +26,7 @@ from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.finality import scanned_so_far
 from chalicelib.usecases.transactions.first_signatures import first_signature
 from chalicelib.usecases.transactions.given_up import LOST, watched_on
+from chalicelib.usecases.treasury.tron.stake_bytes import unlike_bytes
 from chalicelib.usecases.wallets.signers import signing_wallet
 
 log = logging.getLogger(__name__)
@@ -63,18 +64,7 @@ class StakeAttempts:
         self._store.commit([Save(failed), Close(stake_work(failed))])
 
     def altered(self, before: Stake) -> list[str]:
-        try:
-            does = self.payer.explain(before.unsigned or "")
-        except ValueError as error:
-            return [f"being no plain stake ({error})"]
-        facts = {
-            "wallet": (does.owner, before.wallet),
-            "amount": (does.amount, before.amount),
-            "resource": (does.resource, before.resource),
-            "transaction": (does.txid, before.hash),
-            "coin": (self._context.native().asset, before.asset),
-        }
-        return [name for name, (found, ordered) in facts.items() if found != ordered]
+        return unlike_bytes(self._context, self.payer, before, before.unsigned or "", before.hash)
 
     def differs(self, before: Stake, named: str) -> None:
         log.error("ALARM %s: stake %s differs from what was signed in %s", self.network.id, before.id, named)

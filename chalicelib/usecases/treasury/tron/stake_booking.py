@@ -7,23 +7,26 @@ the poll looks for its transaction again, and asks for another one only where th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain import ledger
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.treasury.stakes import Stake, stake_work, staked_work
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import WHY
 from chalicelib.usecases.transactions.marks import traces_of
 from chalicelib.usecases.transactions.watching import Watch, demand_over
+from chalicelib.usecases.treasury.tron.stake_bytes import unlike_signed_stake
 
 log = logging.getLogger(__name__)
 
@@ -31,13 +34,18 @@ log = logging.getLogger(__name__)
 class StakeBooking:
     """Books and unbooks the stakes of one network, simulated or real. Needs no key."""
 
-    def __init__(self, context: NetworkContext, verdicts: Verdicts) -> None:
+    def __init__(self, context: NetworkContext, verdicts: Verdicts, node: StakingNode | None = None) -> None:
+        """`node` reads signed bytes; None on a simulated network, where stakes have none."""
+        self._context, self._node = context, node
         self._network, self._reader, self._verdicts = context.network, context.reader, verdicts
         self._store, self._rules, self._clock = context.store, context.rules, context.clock
 
     def ripen(self, before: Stake, receipt: Receipt, scanned: Scanned) -> None:
-        """Book a stake that a node has in its chain, once that is deep enough and believed. Raises Conflict, Unavailable."""
+        """Book a stake that a node has in its chain, once that is deep enough and believed. Nothing is booked by a record that is
+        not what was signed. Raises Conflict, Unavailable."""
         if scanned.depth(receipt.block_number) < self._network.confirmations:
+            return
+        if self._altered(before, [attempt for attempt in before.expected if attempt.txid == receipt.txid]):
             return
         asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset
         believed = self._verdicts.believed(
@@ -67,8 +75,21 @@ class StakeBooking:
     def give_up(self, before: Stake) -> None:
         """It will not be waited for, by an operator's decision; nothing was booked for it. It is watched on: see
         `given_up_watching`."""
+        if self._altered(before, before.expected):
+            return
         after = replace(next_version(before), status="failed", reason=WHY, renew=False)
         self._store.commit([Save(after), Close(stake_work(before))])
+
+    def _altered(self, stake: Stake, attempts: Sequence[Attempt]) -> bool:
+        """Whether the record is not what was signed, with an alarm."""
+        node = self._node
+        if node is None:
+            return False
+        wrong = dict.fromkeys(name for each in attempts for name in unlike_signed_stake(self._context, node, stake, each))
+        if wrong:
+            named = ", ".join(wrong)
+            log.error("ALARM %s: stake %s differs from what was signed in %s", self._network.id, stake.id, named)
+        return bool(wrong)
 
     def watch(self, more: Callable[[], bool]) -> None:
         """See that what was final stays in the chain; undo what does not. Raises Unavailable, Failures."""

@@ -27,7 +27,7 @@ class StakeFollowing:
         self._losses = Losses(context.network, context.reader, context.store)
         answers = Answers(context.reader)
         self._following = Following(context.network, context.store, answers, self._losses, verdicts)
-        self._booking = StakeBooking(context, verdicts)
+        self._booking = StakeBooking(context, verdicts, node)
 
     def work(self, more: Callable[[], bool]) -> None:
         """Raises Unavailable, Failures."""
