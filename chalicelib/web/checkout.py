@@ -117,7 +117,8 @@ def _in_words(shown: Mapping[str, Any], network: str) -> tuple[str, list[str]]:
     if "overpaid" in shown:
         more.append(f"You paid {shown['overpaid']} {symbol} more than was asked. Ask the shop to send it back.")
     if "late" in shown:
-        more.append(f"{shown['late']} {symbol} came after the time was over. Ask the shop what becomes of it.")
+        ended = "the shop had cancelled" if status == "cancelled" else "the time was over"
+        more.append(f"{shown['late']} {symbol} came after {ended}. Ask the shop what becomes of it.")
     if status in _PAYABLE and "paymentUri" not in shown:
         return "The time to pay is over", [
             "Do not send anything any more. What was sent in time still counts once it is seen.",

@@ -10,7 +10,7 @@ from chalicelib.api.records.base import CamelRecord, Money, Time
 from chalicelib.api.records.invoices import CANCEL, OVERPAID, PAYMENT_URI, STATUS, Slug
 
 MISSING = "What is still to be paid in time; payments that are in blocks count."
-LATE = "What came after the time was over. It is credited to the merchant."
+LATE = "What came after the time was over, or after a cancellation, and does not count. It is credited to the merchant."
 URI = "Asks a wallet for what is missing: BIP 21, EIP-681, or tron:. Absent where nothing is to be paid (any more)."
 
 

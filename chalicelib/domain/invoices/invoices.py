@@ -125,19 +125,19 @@ class Invoice:
         """Whether so much is the price, or what is forgiven of it. Payments that come late count as the terms say."""
         if in_time >= self.due:
             return True
-        if self.terms is None or not self._takes_late:
+        if self.terms is None or not self.takes_late:
             return False
         return self.terms.covers(self.price - in_time, late) if self.terms.by_worth else in_time + late >= self.due
 
     @property
-    def _takes_late(self) -> bool:
+    def takes_late(self) -> bool:
         """Whether late payments may complete it: never once it is cancelled."""
         return self.terms is not None and self.terms.late_payments != "manual" and not self.cancelled
 
     @property
     def _late_like_the_rest(self) -> bool:
         """Whether late payments count at face value."""
-        return self._takes_late and not self.values_late
+        return self.takes_late and not self.values_late
 
     def _paid(self, *names: str) -> Fraction:
         """These sums of payments in time, and of late ones where those count at face value."""

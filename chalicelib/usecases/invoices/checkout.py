@@ -73,7 +73,8 @@ class Checkouts:
     def public(self, checkout: Checkout) -> dict[str, Any]:
         """Its public record: of the merchant only the texts that it wrote for its payer."""
         invoice, coin = checkout.invoice, checkout.coin
-        late = invoice.late + invoice.late_unconfirmed
+        counts = invoice.takes_late and invoice.status in ("confirming", "completed")
+        late = 0 if counts else invoice.late + invoice.late_unconfirmed
 
         def amount(units: int) -> str:
             return format_units(units, coin.decimals)

@@ -145,6 +145,7 @@ def test_late_payments_are_accepted(shop: Shop) -> None:
     shop.turn()
     done = shop.shown(invoice)
     assert (done["status"], done["received"], done["shortfall"]) == ("completed", "0.99", "0.01")
+    assert "late" not in shop.stack.call("GET", f"/pay/{invoice['id']}/status").json, "it counts: nobody has to ask"
     assert told(shop, invoice) == ["created", "partial", "expired", "late_payment", "late_payment", "confirming", "completed"]
     totals = shop.get("/v1/invoices/summary")
     assert (totals["completedInvoices"], totals["pendingInvoices"], totals["totalReceived"]) == (1, 0, "2970.00")
@@ -176,6 +177,8 @@ def test_never_for_cancelled_ones(shop: Shop) -> None:
     shown = pay(shop, invoice, "1")
     assert (shown["status"], shown["received"], shown["missing"], "overpaid" in shown) == ("cancelled", "1", "1", False)
     assert told(shop, invoice) == ["created", "cancelled", "late_payment"]
+    payer = shop.stack.call("GET", f"/pay/{invoice['id']}")
+    assert b"1 ETH came after the shop had cancelled" in payer.body
 
 
 @pytest.mark.parametrize(("amount", "status"), [("0.475", "completed"), ("0.474", "expired")])
