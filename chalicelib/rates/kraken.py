@@ -18,6 +18,7 @@ _PRICE = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?", re.ASCII)
 
 PAIRS: dict[Pair, str] = {
     ("btc", "USD"): "XXBTZUSD", ("btc", "EUR"): "XXBTZEUR", ("btc", "GBP"): "XXBTZGBP",
+    ("btc", "JPY"): "XXBTZJPY", ("btc", "CAD"): "XXBTZCAD", ("btc", "CHF"): "XBTCHF", ("btc", "AUD"): "XBTAUD",
     ("eth", "USD"): "XETHZUSD", ("eth", "EUR"): "XETHZEUR", ("eth", "GBP"): "XETHZGBP",
     ("ltc", "USD"): "XLTCZUSD", ("ltc", "EUR"): "XLTCZEUR", ("ltc", "GBP"): "LTCGBP",
     ("trx", "USD"): "TRXUSD", ("trx", "EUR"): "TRXEUR",

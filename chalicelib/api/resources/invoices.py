@@ -20,7 +20,7 @@ from chalicelib.api.resources.invoice_settings import ExpirySeconds
 from chalicelib.api.resources.invoice_terms import InvoiceTerms
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
-from chalicelib.domain.catalogue.rates import FIATS
+from chalicelib.domain.catalogue.fiats import MOST_DECIMALS, fiat_problem
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.money import parse_units
@@ -32,7 +32,6 @@ ExternalId = Annotated[
 InvoiceId = Annotated[
     str, Field(min_length=1, max_length=128, description="The invoice's id.", examples=["inv_01jc9w3zj8q2m4k6n8r0t2v4x6"])
 ]
-FIAT_DECIMALS = 2
 MAX_METADATA = 4 * 1024
 """Bytes of JSON: it is in every event of its invoice."""
 
@@ -55,15 +54,21 @@ def _redirect(value: Any) -> Any:
 
 def _fiat_amount(value: Any) -> str:
     text = positive_amount(value)
-    if len(text.partition(".")[2]) > FIAT_DECIMALS:
-        raise PydanticCustomError("constraint", "{text}", {"text": f"must have at most {FIAT_DECIMALS} decimals"})
+    if len(text.partition(".")[2]) > MOST_DECIMALS:
+        raise PydanticCustomError("constraint", "{text}", {"text": f"must have at most {MOST_DECIMALS} decimals"})
     return text
 
 
 def _fiat(value: Any) -> Any:
-    if isinstance(value, str) and value.upper() not in FIATS:
-        raise PydanticCustomError("constraint", "{text}", {"text": f"must be one of: {', '.join(FIATS)}"})
+    if isinstance(value, str) and not (len(value) == 3 and value.isascii() and value.isalpha()):
+        raise PydanticCustomError("constraint", "{text}", {"text": "must be a currency's code of three letters (ISO 4217)"})
     return value.upper() if isinstance(value, str) else value
+
+
+def _decimals_problems(fiat: Any, currency: Any) -> list[FieldProblem]:
+    """The amount has more digits than its currency: of a well-formed pair alone."""
+    problem = fiat_problem(positive_amount(fiat), str(currency).upper())
+    return [] if problem is None else [FieldProblem("fiatAmount", shown("fiatAmount", fiat), (problem,))]
 
 
 RedirectUrl = Annotated[
@@ -125,6 +130,8 @@ class InvoiceCreate(MoneyRequest, InvoiceTerms):
             problems.append(FieldProblem("fiatCurrency", None, ("is required with fiatAmount",)))
         if currency is not None and fiat is None:
             problems.append(FieldProblem("fiatAmount", None, ("is required with fiatCurrency",)))
+        if fiat is not None and currency is not None and not wrong & {"fiatAmount", "fiatCurrency"}:
+            problems += _decimals_problems(fiat, currency)
         return problems
 
 
@@ -165,9 +172,10 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     """`network` stands in the body or in the query; in both, it has to be the same. Without it: the coin on its first active
     network; the answer says which. `expiresIn` in seconds, by default what the settings say.
 
-    Exactly one of `amount` (coin units) and `fiatAmount` with `fiatCurrency` (USD, EUR, GBP; at most 2 decimals). A fiat price is
-    turned into coin units at the rate of now, rounded up to at most 8 decimals, and the rate is kept (`rate`); without a rate of
-    the last 15 minutes it is VALIDATION_ERROR. The rate in USD is kept with every invoice that there is one for.
+    Exactly one of `amount` (coin units) and `fiatAmount` with `fiatCurrency` (ISO 4217, every one that the rate providers tell,
+    with the decimals that it has; another is VALIDATION_ERROR, which names those there are). A fiat price is turned into coin
+    units at the rate of now, rounded up to at most 8 decimals, and the rate is kept (`rate`); without a rate of the last 15
+    minutes it is VALIDATION_ERROR. The rate in USD is kept with every invoice that there is one for.
 
     The settings count here: `supportedCurrencies`, `minimumAmounts`, and `autoConfirmThreshold`, by the value in USD at that rate.
     Such a small invoice is `completed` by a payment in a block; `received` still shows what is credited, `unconfirmed` the rest.

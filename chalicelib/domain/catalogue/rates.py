@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 
+from chalicelib.domain.catalogue.fiats import ANCHORED, DOLLAR
 from chalicelib.domain.ids import Realm
 from chalicelib.domain.money import usd_cents
 
 STALE_MS = 15 * 60 * 1000
 """A rate older than this prices nothing (milliseconds)."""
-FIATS = ("USD", "EUR", "GBP")
-"""The currencies that coins are priced in."""
+_CROSS = Context(prec=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,16 @@ class Rates:
         self._rates = {(rate.coin, rate.fiat): rate for rate in rates}
 
     def get(self, coin: str, fiat: str = "USD") -> Rate | None:
-        """The last known rate, however old."""
-        return self._rates.get((coin, fiat))
+        """The last known rate, however old. In a currency that coins are not quoted in: by way of the US dollar, as old as the
+        older of the two, to 30 digits."""
+        found = self._rates.get((coin, fiat))
+        if found is not None or fiat in ANCHORED:
+            return found
+        usd, cross = self._rates.get((coin, "USD")), self._rates.get((DOLLAR, fiat))
+        if usd is None or cross is None:
+            return None
+        source = usd.source if usd.source == cross.source else f"{usd.source}, {cross.source}"
+        return Rate(coin, fiat, f"{_CROSS.multiply(usd.decimal, cross.decimal):f}", min(usd.at, cross.at), source)
 
     def fresh(self, coin: str, now_ms: int, fiat: str = "USD") -> Rate | None:
         """The rate, unless it is stale: the only one that may price anything."""

@@ -8,17 +8,22 @@ the old rate stays, grows stale, prices nothing any more, and an alarm says so e
 One provider alone, because no other is configured or all the others answer and do not know the coin: the first value is taken with
 a warning. After that it may move by 20 % at once and by 20 % more an hour. A larger move is refused with an alarm, until enough
 hours have passed for it.
+
+Coins are quoted in three currencies each. In all others a coin is worth its rate in dollars times a dollar's in that currency,
+which is kept as a rate of its own under the same rules. It is asked for every five minutes, in the same request to a provider, as
+what one bitcoin is worth there and in dollars.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Protocol
 
-from chalicelib.domain.catalogue.rates import FIATS, STALE_MS, ConstantRates, Rate
+from chalicelib.domain.catalogue.fiats import ANCHORED, CROSSED, DOLLAR
+from chalicelib.domain.catalogue.rates import STALE_MS, ConstantRates, Rate
 from chalicelib.domain.versions import version_after
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
@@ -38,6 +43,11 @@ AN_HOUR = Decimal("1.2")
 """How many times the anchor a value may be, or which part of it, with nobody to confirm it."""
 HOUR_MS = 3_600_000
 ALARM_AFTER_MS = 2 * STALE_MS
+MINUTE_MS = 60_000
+CROSS_MS = 5 * MINUTE_MS
+"""How old a dollar's rates in other currencies may get before they are asked for again."""
+_REFERENCE = "btc"
+"""The coin that tells what a dollar is worth: the one that every provider quotes in most currencies."""
 _ITEMS = 10
 _ROUNDED = Context(prec=20)
 _LONGEST_HOURS = 1_000
@@ -192,16 +202,17 @@ class RateKeeper:
         self._store, self._providers, self._clock = store, providers, clock
 
     def refresh(self, coins: Iterable[str]) -> int:
-        """Ask for `coins` in every currency; the number of rates stored. Raises Unavailable when no provider answers."""
+        """Ask for `coins`, and where it is time for a dollar's rates; the number of rates stored. Raises Unavailable when no
+        provider answers."""
         now = self._clock.now_ms()
         known = {(rate.coin, rate.fiat): rate for rate in self._stored()}
-        heard = _Round({(coin, fiat) for coin in coins for fiat in FIATS}, known, now)
+        heard = _Round({(coin, fiat) for coin in coins for fiat in ANCHORED} | _crosses_due(known, now), known, now)
         for provider in self._providers:
             missing = heard.missing()
             if not missing:
                 break
             try:
-                quotes = provider.quotes(missing, now)
+                quotes = _crossed(provider.quotes(_asked_for(missing), now))
             except Unavailable as error:
                 log.warning("rates: %s: %s", provider.name, error)
             else:
@@ -239,6 +250,31 @@ class RateKeeper:
             after = page.next
             if after is None:
                 return found
+
+
+def _crosses_due(known: Mapping[Pair, Rate], now: int) -> set[Pair]:
+    """The dollar's rates, where the newest is old enough; while none is known, in one minute of five. One that no provider tells
+    is asked for with the others."""
+    newest = max((rate.at for (coin, _), rate in known.items() if coin == DOLLAR), default=None)
+    due = now % CROSS_MS < MINUTE_MS if newest is None else now - newest >= CROSS_MS
+    return {(DOLLAR, fiat) for fiat in CROSSED} if due else set()
+
+
+def _asked_for(missing: set[Pair]) -> set[Pair]:
+    """What a provider is asked for: a bitcoin's rates in place of a dollar's."""
+    crosses = {fiat for coin, fiat in missing if coin == DOLLAR}
+    asked = {pair for pair in missing if pair[0] != DOLLAR}
+    return asked | {(_REFERENCE, fiat) for fiat in (*crosses, "USD")} if crosses else asked
+
+
+def _crossed(quotes: Sequence[Quote]) -> list[Quote]:
+    """Quotes with a dollar's in place of a bitcoin's in other currencies, both of one provider's answer."""
+    usd = next((quote for quote in quotes if quote.pair == (_REFERENCE, "USD") and quote.plausible), None)
+    found = [quote for quote in quotes if quote.fiat in ANCHORED]
+    if usd is not None:
+        others = [quote for quote in quotes if quote.coin == _REFERENCE and quote.fiat not in ANCHORED and quote.plausible]
+        found += [Quote(DOLLAR, q.fiat, _ROUNDED.divide(q.value, usd.value), min(q.at, usd.at)) for q in others]
+    return found
 
 
 def _near(one: Decimal, other: Decimal, times: Decimal) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
+from chalicelib.domain.catalogue.fiats import FIATS, fiat_problem, unknown_fiat
 from chalicelib.domain.catalogue.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.errors import BusinessRule, NotFound
@@ -44,10 +45,20 @@ def work_key(work: Work) -> tuple[type[Invoice], dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class FiatPrice:
-    """The price of an invoice in fiat: plain decimal, ISO 4217."""
+    """The price of an invoice in fiat: plain decimal, ISO 4217.
+
+    Raises BusinessRule for a currency that no rate provider tells, and for more decimals than it has.
+    """
 
     amount: str
     currency: str
+
+    def __post_init__(self) -> None:
+        if self.currency not in FIATS:
+            raise BusinessRule("fiatCurrency", unknown_fiat())
+        problem = fiat_problem(self.amount, self.currency)
+        if problem is not None:
+            raise BusinessRule("fiatAmount", problem)
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,3 +287,61 @@ def test_providers_are_made_as_the_settings_say(aws: LocalAws, monkeypatch: pyte
     monkeypatch.setenv("COINGECKO_IDS", "link")
     with pytest.raises(ValueError, match="COINGECKO_IDS"):
         Settings.from_environment()
+
+
+class Exchange(Provider):
+    """Quotes bitcoin in further currencies too: what it is asked for and knows."""
+
+    def __init__(self, name: str, others: dict[str, str], **usd: str) -> None:
+        super().__init__(name, **usd)
+        self.others = others
+
+    def quotes(self, wanted: Collection[Pair], now_ms: int) -> list[Quote]:
+        found = super().quotes(wanted, now_ms)
+        told = [Quote("btc", fiat, Decimal(value), now_ms - self.old) for fiat, value in self.others.items()]
+        return found + [quote for quote in told if quote.pair in wanted]
+
+
+def test_a_coin_is_worth_in_any_currency_what_its_dollars_are(aws: LocalAws) -> None:
+    first = Exchange("first", {"JPY": "9000000", "KWD": "18000", "XAU": "30"}, btc="60000", eth="3000")
+    bench = Bench(first, Exchange("second", {"JPY": "9100000"}, btc="60100", eth="3001"))
+    bench.refresh()
+    rates = bench.store.rates()
+    yen, dinar = rates.get("eth", "JPY"), rates.get("eth", "KWD")
+    assert yen is not None and dinar is not None
+    assert (Decimal(yen.value), Decimal(dinar.value), yen.source) == (450_000, 900, "first")
+    assert rates.fresh("btc", NOW, "JPY") and not rates.fresh("btc", NOW + STALE_MS + 1, "JPY")
+    assert rates.get("eth", "XAU") is None and rates.get("ltc", "JPY") is None and rates.get("eth", "EUR") is None
+
+
+def test_other_currencies_cost_a_provider_no_request_and_are_asked_for_every_five_minutes(aws: LocalAws) -> None:
+    first = Exchange("first", {"JPY": "9000000"}, btc="60000", eth="3000")
+    bench = Bench(first, Exchange("second", {"JPY": "9000000"}, btc="60000", eth="3000"))
+    for _ in range(11):
+        bench.refresh()
+        bench.clock.pass_seconds(60)
+    assert len(first.asked) == 11
+    assert [n for n, wanted in enumerate(first.asked) if ("btc", "JPY") in wanted] == [0, 5, 10]
+    stored = [rate for rate in bench.store.stored_rates() if rate.coin == "$"]
+    assert [(rate.fiat, rate.value, rate.version) for rate in stored] == [("JPY", "150", 3)]
+
+
+def test_a_provider_that_errs_in_one_currency_prices_nothing_there(aws: LocalAws, caplog: pytest.LogCaptureFixture) -> None:
+    first = Exchange("first", {"JPY": "9000000"}, btc="60000", eth="3000")
+    bench = Bench(first, Exchange("second", {"JPY": "9000000"}, btc="60000", eth="3000"))
+    bench.refresh()
+    first.others = {"JPY": "90000"}
+    bench.clock.pass_seconds(300)
+    bench.refresh()
+    assert bench.store.rates().get("btc", "JPY") == Rate("btc", "JPY", "9000000", NOW + 300_000, "first, second")
+    assert bench.usd() == ("60000", "first"), "other currencies go on"
+    assert "ALARM rates: first says 1.5 for $/JPY, was 150: refused" in caplog.text
+
+
+def test_all_rates_together_are_small_and_read_in_one_page(aws: LocalAws) -> None:
+    """4 units to write every minute and 90 more every five; 44 rows are 11 KB to read."""
+    from chalicelib.domain.catalogue.fiats import CROSSED
+
+    bench = Bench(Exchange("first", dict.fromkeys(CROSSED, "12345678.9"), btc="60000"))
+    assert bench.refresh() == 1 + len(CROSSED)
+    assert sum(len(str(rate)) for rate in bench.store.stored_rates()) < 16_000

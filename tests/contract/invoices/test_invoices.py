@@ -82,6 +82,15 @@ def test_a_price_in_fiat_is_turned_into_coins_at_a_rate_that_is_kept(edge):
         assert edge.call("GET", path, query=query).json == made
 
 
+def test_a_price_may_be_in_every_currency_that_the_providers_tell(edge):
+    yen = make(edge, fiatAmount="4500", fiatCurrency="JPY")
+    assert (yen["amount"], yen["fiatAmount"], yen["rate"]["fiat"], yen["rate"]["value"]) == ("0.01", "4500", "JPY", "450000")
+    assert make(edge, fiatAmount="0.905", fiatCurrency="kwd")["amount"] == "0.00100556"
+    refused = edge.call("POST", "/invoices", json={"currency": "eth", "fiatAmount": "1", "fiatCurrency": "XAU"})
+    assert (refused.status, refused.json["code"]) == (400, "VALIDATION_ERROR")
+    assert "fiatCurrency" in refused.body.decode() and "USD, EUR, GBP, AED" in refused.body.decode()
+
+
 def test_a_rate_that_is_stale_or_missing_prices_nothing(edge):
     """In the live realm, whose rates are stored. The sandbox's are always fresh."""
     store = edge.services.store
@@ -119,7 +128,9 @@ def test_a_rate_that_is_stale_or_missing_prices_nothing(edge):
         ({"fiatCurrency": "USD"}, {"fiatAmount"}),
         ({"amount": 1, "fiatCurrency": "USD"}, {"fiatAmount"}),
         ({"fiatAmount": "1.001", "fiatCurrency": "USD"}, {"fiatAmount"}),
-        ({"fiatAmount": 0, "fiatCurrency": "XXX"}, {"fiatAmount", "fiatCurrency"}),
+        ({"fiatAmount": 0, "fiatCurrency": "EURO"}, {"fiatAmount", "fiatCurrency"}),
+        ({"fiatAmount": "100.5", "fiatCurrency": "JPY"}, {"fiatAmount"}),
+        ({"fiatAmount": "0.1234", "fiatCurrency": "kwd"}, {"fiatAmount"}),
         ({"fiatAmount": True, "fiatCurrency": 7}, {"fiatAmount", "fiatCurrency"}),
         ({"amount": "1", "expiresIn": 0}, {"expiresIn"}),
         ({"amount": "1", "expiresIn": 365 * 86400 + 1}, {"expiresIn"}),

@@ -12,7 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from chalicelib.domain.catalogue.rates import FIATS, STALE_MS, Rate
+from chalicelib.domain.catalogue.fiats import FIATS
+from chalicelib.domain.catalogue.rates import STALE_MS, Rate
 from chalicelib.rates.coingecko import CoinGecko
 from chalicelib.rates.fixed import PAIRS, Fixed
 from chalicelib.rates.http import MOST_BYTES, JsonGet
@@ -214,7 +215,7 @@ def test_the_fixed_provider_knows_every_coin_of_the_catalogue_in_every_currency(
 
     wanted = {(coin.slug, fiat) for coin in default_coins("test") for fiat in FIATS}
     provider: RateProvider = Fixed()
-    quotes = provider.quotes(wanted | {("pepe", "USD"), ("btc", "CHF")}, NOW)
+    quotes = provider.quotes(wanted | {("pepe", "USD"), ("btc", "XAU")}, NOW)
     assert {quote.pair for quote in quotes} == wanted == PAIRS
     assert all(quote.plausible and quote.at == NOW for quote in quotes)
     values = {quote.pair: f"{quote.value:f}" for quote in quotes}
@@ -225,6 +226,6 @@ def test_constant_rates_are_the_providers_and_always_of_now() -> None:
     now = NOW
     rates = constant_rates(Fixed(), PAIRS, lambda: now)
     now = NOW + 100 * STALE_MS
-    assert rates.constant and rates.get("btc", "CHF") is None
+    assert rates.constant and rates.get("btc", "XAU") is None
     assert rates.fresh("btc", now + STALE_MS, "EUR") == Rate("btc", "EUR", "54000", now + STALE_MS, "fixed")
     assert rates.get("trx") == Rate("trx", "USD", "0.15", now, "fixed")
