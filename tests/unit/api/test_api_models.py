@@ -43,11 +43,13 @@ def test_everything_that_is_wrong_is_told_at_once():
         "amount": ["must have at most 6 decimals (USDT on ethereum)"],
         "expiresIn": ["must be a whole number"],
         "redirectUrl": ["must be an http or https URL without user name, blanks and control characters"],
-        "extra": [
-            "is not known; known are: amount, currency, description, expiresIn, externalId, fiatAmount, fiatCurrency, network, "
-            "redirectUrl"
-        ],
+        "extra": [f"is not known; known are: {', '.join(InvoiceCreate.known_names())}"],
     }
+
+
+def test_the_known_names_are_those_of_bodies():
+    known = InvoiceCreate.known_names()
+    assert known == sorted(known) and {"amount", "currency", "expiresIn", "externalId", "fiatAmount", "redirectUrl"} <= set(known)
 
 
 def test_what_is_missing_is_named():
