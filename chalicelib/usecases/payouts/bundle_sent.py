@@ -68,6 +68,9 @@ class SentTogether:
         }
         return [*self._unproved[attempt.txid], *(name for name, same in facts.items() if not same)]
 
+    def told_nonces(self, wallet: str) -> tuple[int | None, ...]:
+        return ()
+
     def broadcast(self, raw: str) -> None:
         """Raises Refused, Unavailable. Many payments have the same bytes: they are sent once, and all get that answer."""
         if raw not in self._answers:

@@ -58,6 +58,10 @@ class Sent(Protocol):
         its nonce, and no reorganisation reaches that. Raises Unavailable."""
         ...
 
+    def told_nonces(self, wallet: str) -> tuple[int | None, ...]:
+        """As `ChainPayer.told_nonces`; nothing where transactions spend coins."""
+        ...
+
     def quote(self, sender: str, coin: Coin) -> FeeEstimate:
         """What a plain payment of `coin` costs now, and a deposit's way to a wallet. Raises Refused, Unavailable."""
         ...
@@ -80,6 +84,9 @@ class SentAlone:
 
     def altered(self, order: PaymentOrder, attempt: Attempt) -> list[str]:
         return unlike_ordered(self._payer, self._rules, self._network, order, order.wallet, attempt)
+
+    def told_nonces(self, wallet: str) -> tuple[int | None, ...]:
+        return self._payer.told_nonces(wallet)
 
     def broadcast(self, raw: str) -> None:
         self._payer.broadcast(raw)

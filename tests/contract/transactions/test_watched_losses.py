@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.usecases.payouts.booking import PayoutBooking
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions.finality import Verdicts
 from chalicelib.wiring import services
+from tests.support.alarms import raised
 from tests.support.cuts import Died
 from tests.support.met import met_elsewhere
 from tests.support.shop import Shop, decide, open_shop
@@ -41,12 +43,36 @@ def mined_after_all(shop: Shop, txid: str | None) -> None:
         shop.turn()
 
 
-def test_a_lost_payment_is_watched_and_was_paid_where_it_is_mined_after_all(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def used_elsewhere(shop: Shop, monkeypatch: pytest.MonkeyPatch, address: str, nonce: int) -> None:
+    """A block has another transaction with this nonce, and the node counts it."""
+    met_elsewhere(shop.realm_network(), address, nonce)
+    monkeypatch.setattr(SandboxPayer, "told_nonces", lambda *_: (nonce + 1,))
+
+
+def test_a_sighting_that_no_node_counts_gives_nothing_back(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """Who may write a row has written it: the payment is in the pool, and is mined later."""
     withdrawal = shop.withdraw("0.25")
     decide(shop, withdrawal, "stick")
     shop.turn()
     order = shop.order(withdrawal)
-    met_elsewhere(shop.realm_network(), order.wallet, 0)
+    met_elsewhere(shop.realm_network(), order.wallet, order.nonce)
+    shop.mine(REORG_DEPTH)
+    shop.turn()
+    assert (shop.withdrawal(withdrawal)["status"], shop.available()) == ("confirming", "0.75")
+    assert any(f"{order.id} is lost by what was scanned, and a node has no transaction" in line for line in raised(caplog))
+    mined_after_all(shop, order.txid)
+    assert (shop.withdrawal(withdrawal)["status"], shop.available()) == ("confirmed", "0.75")
+    assert audit(services().store) == []
+
+
+def test_a_lost_payment_is_watched_and_was_paid_where_it_is_mined_after_all(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    withdrawal = shop.withdraw("0.25")
+    decide(shop, withdrawal, "stick")
+    shop.turn()
+    order = shop.order(withdrawal)
+    used_elsewhere(shop, monkeypatch, order.wallet, 0)
     shop.mine(REORG_DEPTH)
     shop.turn()
     assert (shop.withdrawal(withdrawal)["status"], shop.available()) == ("failed", "1")
@@ -59,13 +85,13 @@ def test_a_lost_payment_is_watched_and_was_paid_where_it_is_mined_after_all(shop
     assert watch_of(withdrawal).state == "mined" and audit(services().store) == []
 
 
-def test_a_lost_move_is_watched(shop: Shop) -> None:
+def test_a_lost_move_is_watched(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     address = paid_address(shop, "1", "eth")
     sweep = plan(shop, "sweep", "eth", address, shop.hot().address, "0.5")
     shop.chain().plan(sweep, "stick")
     shop.turn()
     move = move_of(shop, sweep)
-    met_elsewhere(shop.realm_network(), move.source, move.nonce or 0)
+    used_elsewhere(shop, monkeypatch, move.source, move.nonce or 0)
     shop.mine(REORG_DEPTH)
     shop.turn()
     lost = move_of(shop, sweep)
@@ -86,7 +112,7 @@ def test_who_dies_between_the_watch_and_the_loss_gives_nothing_up(shop: Shop, mo
     def die(*_: object) -> None:
         raise Died("after the watch")
 
-    met_elsewhere(shop.realm_network(), order.wallet, 0)
+    used_elsewhere(shop, monkeypatch, order.wallet, 0)
     shop.mine(REORG_DEPTH)
     with monkeypatch.context() as patch:
         patch.setattr("chalicelib.usecases.payouts.booking.bounced", die)

@@ -275,6 +275,7 @@ class Chain:
 
     counter: NonceCounter | None
     used_to: int | None
+    told: tuple[int | None, ...] = (8, None)
     watched: GivenUp | None = None
     commits: list[list[Change]] = field(default_factory=list)
 
@@ -300,13 +301,23 @@ def begun(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> bool:
     made: Any = chain
     record: Any = type("Lost", (), {"id": "record", "nonce": 7})()
     monkeypatch.setattr("chalicelib.usecases.transactions.accounts.losing.by_whom", lambda *_: "a stranger")
-    return Losing(ETHEREUM, made, made, made, made).begin(record, "Wallet", WATCH, Scanned(100, 100, {}))
+    return Losing(ETHEREUM, made, made, made, made, lambda wallet: chain.told).begin(record, "Wallet", WATCH, Scanned(100, 100, {}))
 
 
 def test_a_loss_waits_for_nonces_that_may_come_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     chain = Chain(COUNTER, None)
     assert not begun(chain, monkeypatch)
     assert chain.commits == [] and "ALARM" not in caplog.text
+
+
+@pytest.mark.parametrize("told", [(7, 8), (7,), (None,), ()])
+def test_a_loss_that_not_every_node_counts_is_waited_for(
+    told: tuple[int | None, ...], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The sighting may be a row that somebody wrote: the nonce is used once nodes have a transaction with it."""
+    chain = Chain(COUNTER, 10, told=told)
+    assert not begun(chain, monkeypatch) and chain.commits == []
+    assert "ALARM live:ethereum: record is lost by what was scanned, and a node has no transaction with its nonce 7" in caplog.text
 
 
 @pytest.mark.parametrize(("used", "passed"), [(8, False), (10, True)])

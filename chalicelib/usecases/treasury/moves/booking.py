@@ -7,7 +7,7 @@ coins are in flight again, and the poll goes on sending its bytes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain import ledger
@@ -59,7 +59,7 @@ class MoveBooking:
         """`payer_of` explains the bytes of a kind."""
         self._network, self._reader, self._verdicts, self._payer_of = network, reader, verdicts, payer_of
         self._store, self._rules, self._clock = store, rules, clock
-        self._losing = Losing(network, reader, store, rules, Losses(network, reader, store))
+        self._losing = Losing(network, reader, store, rules, Losses(network, reader, store), self._told_nonces)
 
     def ripen(self, before: Move, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> bool:
         """Book a move that a node has in its chain, once that is deep enough and believed; whether it is deep enough by the node's
@@ -128,6 +128,9 @@ class MoveBooking:
         """Its coins are where they were by an operator's decision. It is watched on: see `given_up_watching`."""
         if not self._altered(before, *before.attempts):
             self._fail(before, WHY)
+
+    def _told_nonces(self, source: str) -> Sequence[int | None]:
+        return self._payer_of("sweep").told_nonces(source)
 
     def _altered(self, move: Move, *attempts: Attempt) -> bool:
         """Whether the record is not what was signed, with an alarm."""
