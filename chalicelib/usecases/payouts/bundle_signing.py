@@ -15,10 +15,15 @@ from chalicelib.usecases.base.kill_switch import rests_on
 from chalicelib.usecases.payouts.bundle_members import members, unlike
 from chalicelib.usecases.payouts.bundle_parts import BundleParts
 from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.transactions.first_signatures import all_signed_before, never_signed
 from chalicelib.usecases.transactions.utxo.kinds import Grounds, InputSigner
 from chalicelib.usecases.wallets.utxos import coins_of
+from chalicelib.usecases.withdrawals.steps import order_of
 
 log = logging.getLogger(__name__)
+
+_CONDITIONED = 3
+"""Payments of a bundle whose conditions fit in the transaction that stores its signature, which has four items of its own."""
 
 
 class SignedBundle:
@@ -39,6 +44,8 @@ class SignedBundle:
         self._reserved = {coin.outpoint: coin.amount for coin in held.reserved(bundle.id)}
         if bundle.earlier and any(self._reserved.get(coin.outpoint) != coin.amount for coin in bundle.earlier[0].inputs):
             unlike.append("the reservation of what was signed")
+        if not bundle.earlier and len(bundle.payouts) <= _CONDITIONED:
+            conditions += [each for payout in bundle.payouts for each in never_signed(order_of(payout.tenant, payout.withdrawal))]
         return Grounds(conditions, unlike, leaving=leaving)
 
     def coins(self, bundle: Bundle) -> list[HeldCoin]:
@@ -80,11 +87,16 @@ class SignedBundle:
         wrong = [name for name, (found, approved) in facts.items() if found != approved]
         whole, at_fault = not wrong and not replaces, []
         allowed = ("broadcasting", "confirming") if replaces else ("processing",)
-        for payout, (withdrawal, order) in zip(bundle.payouts, members(self._store, bundle), strict=True):
+        each_now = members(self._store, bundle)
+        before = set() if replaces else all_signed_before(self._store, [order.id for _, order in each_now])
+        for payout, (withdrawal, order) in zip(bundle.payouts, each_now, strict=True):
             differs = unlike(self._store, self._rules, self.network, bundle, payout, withdrawal, order)
             if withdrawal.status not in allowed or order.state != ("signed" if replaces else "built"):
                 differs.append("status")
                 whole = False  # something may be signed: nobody leaves, and no coin is let go
+            if order.id in before:
+                differs.append("what was signed before")
+                whole = False
             if not self._checks.agreed(withdrawal):
                 differs.append("approval")
             wrong += [f"{withdrawal.id}: {name}" for name in differs]

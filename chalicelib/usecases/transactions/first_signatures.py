@@ -11,6 +11,8 @@ Whoever can delete that item as well can have an order signed anew: nothing in t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chalicelib.domain import ledger
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.transactions.first_signatures import FirstSignature
@@ -20,8 +22,18 @@ from chalicelib.usecases.ports.store import Store
 
 def signed_before(store: Store, owner: str) -> bool:
     """Whether the order, move, stake, bundle or coin move `owner` was ever signed. Raises Unavailable."""
-    found = store.get_many([(FirstSignature, {"owner": owner}), (JournalEntry, {"id": ledger.signature_id(owner)})])
-    return any(each is not None for each in found)
+    return bool(all_signed_before(store, [owner]))
+
+
+def all_signed_before(store: Store, owners: Sequence[str]) -> set[str]:
+    """Those of `owners` that were ever signed. Raises Unavailable."""
+    keys = [
+        each
+        for owner in owners
+        for each in ((FirstSignature, {"owner": owner}), (JournalEntry, {"id": ledger.signature_id(owner)}))
+    ]
+    found = store.get_many(keys)
+    return {owner for place, owner in enumerate(owners) if any(each is not None for each in found[2 * place : 2 * place + 2])}
 
 
 def first_signature(owner: str, txid: str, at: int) -> Change:

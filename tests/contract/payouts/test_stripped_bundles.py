@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from chalicelib.domain.withdrawals.bundles import Bundle
-from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.payout_line import payout_work
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.payouts.bundle_booking import SentBundle
-from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.ports.changes import Close, Open, Save
 from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.withdrawals.steps import settled_work
 from chalicelib.wiring import services
+from tests.support.alarms import raised
 from tests.support.bundles import COIN, Shop
 from tests.support.cuts import Died
 
@@ -51,3 +55,29 @@ def test_a_bundle_that_was_signed_is_never_a_first_attempt_again(
     assert [shop.status(each) for each in ids] == ["confirmed"] * 2
     assert (shop.paid(0), shop.paid(1)) == (COIN, 2 * COIN)
     shop.whole()
+
+
+def test_a_payment_that_a_bundle_paid_joins_no_other(begin: Callable[[], Shop], caplog: pytest.LogCaptureFixture) -> None:
+    """Its record and its order were altered until it looks as if it was between bundles."""
+    shop, store = begin(), services().store
+    shop.withdraw("1", 0)
+    shop.run()
+    shop.confirm()
+    (order,), (withdrawal,), (first,) = store.every(PaymentOrder), store.every(Withdrawal), shop.bundles()
+    assert (withdrawal.status, shop.paid(0)) == ("confirmed", COIN)
+    again = replace(
+        withdrawal, status="processing", pending_reason="liquidity", block_number=None, block_hash=None, txid=None,
+        version=withdrawal.version + 1,
+    )  # fmt: skip
+    altered = replace(order, bundle=None, state="built", txid=None, signed_at=0, version=order.version + 1)
+    settled = settled_work(withdrawal, withdrawal.block_number or 0, withdrawal.block_hash or "")
+    store.commit([Save(again), Save(altered), Close(settled), Open(payout_work(again))])
+    caplog.clear()
+    for _ in range(2):
+        shop.later(2)
+        with in_realm("live"), contextlib.suppress(OrderMismatch):
+            services().payouts.pay(again.tenant, again.id)
+    assert [bundle.id for bundle in shop.bundles() if bundle.signed] == [first.id]
+    assert any("what was signed before" in line for line in raised(caplog))
+    assert not shop.chain.pool
+    assert shop.paid(0) == COIN
