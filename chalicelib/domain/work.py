@@ -16,7 +16,7 @@ WorkKind = Literal[
     "outbox", "deposit", "batch", "approval", "payout", "sent", "settled", "expiry", "delivery", "rescan", "stake",
     "staked", "bundle", "glimpse", "range", "move", "moved", "collectable", "collection", "coinmove", "coinmoved", "drain",
     "loan", "redelivery", "unheld", "stray", "givenup",
-    "refund",
+    "refund", "unpriced",
 ]  # fmt: skip
 """What still has to happen, by kind.
 
@@ -43,6 +43,7 @@ WorkKind = Literal[
 - `redelivery`: a job sends an endpoint the events of a time again
 - `unheld`: an endpoint is paused no more, and its parked deliveries have to be sent or cancelled
 - `stray`: a payment on the wrong network is the operator's merchant's, and its withdrawal is not ordered yet
+- `unpriced`: a deposit waits for the rate at which it counts for its invoice
 - `givenup`: an operator gave up a transaction of ours, which has to be ended, or may be mined after all
 - `refund`: a claim link has to expire in time, or a refund with an address has no withdrawal yet
 """

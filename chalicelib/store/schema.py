@@ -93,10 +93,11 @@ def listed_under(family: str, owner: str, value: str | None = None) -> str:
 
 
 def _invoice_lists(r: Any) -> dict[str, str | None]:
+    """An invoice is in the list of a coin once that is named, or chosen by its payer."""
     return {
         "list_pk": listed_under("inv", r.tenant),
         "status_pk": listed_under("inv", r.tenant, r.status),
-        "asset_pk": listed_under("inv", r.tenant, r.asset),
+        "asset_pk": None if r.address is None else listed_under("inv", r.tenant, r.asset),
         "tx_hash_pk": listed_under("inv", r.id),
         "time_sk": r.id,
     }

@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 from urllib.parse import urlsplit
 
+from chalicelib.web.choice import is_choosable, misdirected, offers, rate_facts, to_choose
 from chalicelib.web.files import named
 
 HEADERS = {
@@ -23,6 +24,11 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Robots-Tag": "noindex",
 }
+FORM_HEADERS = {
+    **HEADERS,
+    "Content-Security-Policy": HEADERS["Content-Security-Policy"].replace("form-action 'none'", "form-action 'self'"),
+}
+"""Of a page on which a coin can be chosen."""
 PAGE_TYPE = "text/html; charset=utf-8"
 _PAYABLE = ("pending", "partial")
 _TONES = {"completed": "good", "confirming": "busy", "pending": "calm", "partial": "warn", "expired": "bad", "cancelled": "bad"}
@@ -46,30 +52,41 @@ _WORDS = {
 """What the page says of an invoice by its status: the title, and what it means for the payer."""
 
 
-def page(root: str, invoice_id: str, shown: Mapping[str, Any], state: str, network: str, testnet: bool) -> str:
+def page(
+    root: str,
+    invoice_id: str,
+    shown: Mapping[str, Any],
+    state: str,
+    network: str,
+    testnet: bool,
+    names: Mapping[str, str] | None = None,
+    refused: str | None = None,
+) -> str:
     """The page of an invoice below `root`. `shown` is its public record, `state` that record as text but for what every second
-    changes, `network` the network's name."""
+    changes, `network` the network's name, `names` those of all networks by slug, `refused` why a choice was refused."""
     title, words = _in_words(shown, network)
+    amount, unit = _price(shown)
     tone = _TONES.get(shown["status"], "calm")
     badge = '<span class="badge">Test network: no real money</span>' if testnet else ""
     # Without the script, the browser itself asks again.
-    again = '<noscript><meta http-equiv="refresh" content="15"></noscript>' if tone in ("calm", "warn", "busy") else ""
-    body = f"""<main class="card {"two" if "paymentUri" in shown else "one"}" id="checkout"
- data-ask="{escape(f"pay/{invoice_id}/status")}" data-shown="{escape(state)}" data-left="{shown["expiresIn"]}">
+    own = escape(f"pay/{invoice_id}")
+    again = f'<noscript><meta http-equiv="refresh" content="15; url={own}"></noscript>' if tone in ("calm", "warn", "busy") else ""
+    body = f"""<main class="card {"two" if "paymentUri" in shown or is_choosable(shown) else "one"}" id="checkout"
+ data-ask="{own}/status" data-page="{own}" data-shown="{escape(state)}" data-left="{shown["expiresIn"]}">
 <section class="info">
 <p class="label">Pay{badge}</p>
-<p class="amount">{escape(shown["amount"])} <span>{escape(shown["symbol"])}</span></p>
-{_described(shown)}<div class="state {tone}" role="status" data-part="state">
+<p class="amount" data-part="amount">{escape(amount)} <span>{escape(unit)}</span></p>
+{_described(shown)}{_refused(refused)}<div class="state {tone}" role="status" data-part="state">
 {icon(tone)}
 <div><h1>{escape(title)}</h1>{"".join(f"<p>{escape(each)}</p>" for each in words)}{_progress(shown)}</div>
 </div>
 <dl data-part="facts">{_facts(shown, network)}</dl>
 <div data-part="back">{_back(shown)}</div>
 </section>
-<section class="pay" data-part="pay">{_to_pay(shown, network, testnet)}</section>
+<section class="pay" data-part="pay">{_to_pay(shown, network, testnet)}{offers(own, shown, names or {})}</section>
 </main>
 <p class="away" id="away" hidden>The connection is interrupted. This page goes on as soon as it is back.</p>"""
-    return _whole(root, f"{shown['amount']} {shown['symbol']}: {title}", again, body)
+    return _whole(root, f"{amount} {unit}: {title}", again, body)
 
 
 def unknown(root: str) -> str:
@@ -119,6 +136,10 @@ def _in_words(shown: Mapping[str, Any], network: str) -> tuple[str, list[str]]:
     if "late" in shown:
         ended = "the shop had cancelled" if status == "cancelled" else "the time was over"
         more.append(f"{shown['late']} {symbol} came after {ended}. Ask the shop what becomes of it.")
+    more += misdirected(shown)
+    if status in _PAYABLE and is_choosable(shown) and "paymentUri" not in shown:
+        title, words = to_choose(shown)
+        return title, [words, *more]
     if status in _PAYABLE and "paymentUri" not in shown:
         return "The time to pay is over", [
             "Do not send anything any more. What was sent in time still counts once it is seen.",
@@ -129,6 +150,17 @@ def _in_words(shown: Mapping[str, Any], network: str) -> tuple[str, list[str]]:
     title, words = _WORDS[status]
     said = {**shown, "network": network}
     return title.format_map(said), [words.format_map(said), *more]
+
+
+def _price(shown: Mapping[str, Any]) -> tuple[str, str]:
+    """What is asked for: in the coin, or in fiat before one is chosen."""
+    if shown["amount"] is None:
+        return shown["fiatAmount"], shown["fiatCurrency"]
+    return shown["amount"], shown["symbol"]
+
+
+def _refused(words: str | None) -> str:
+    return "" if words is None else f'<p class="refused" role="alert" dir="auto">{escape(words)}</p>\n'
 
 
 def _described(shown: Mapping[str, Any]) -> str:
@@ -145,7 +177,8 @@ def _progress(shown: Mapping[str, Any]) -> str:
 
 
 def _facts(shown: Mapping[str, Any], network: str) -> str:
-    facts = [("Network", escape(network))]
+    facts = [("Network", escape(network))] if shown["amount"] is not None else []
+    facts += [(name, escape(value)) for name, value in rate_facts(shown)]
     if shown["unconfirmed"] != "0":
         facts.append(("Seen, not confirmed", escape(f"{shown['unconfirmed']} {shown['symbol']}")))
     if shown["received"] != "0":

@@ -92,6 +92,8 @@ class Services:
     risk = Of(lambda wiring: wiring.screening.risk)
 
     invoices = Of(lambda wiring: wiring.invoices.invoices)
+    choices = Of(lambda wiring: wiring.invoices.choices)
+    choosable = Of(lambda wiring: wiring.invoices.choosable)
     checkouts = Of(lambda wiring: wiring.invoices.checkouts)
     invoice_settings = Of(lambda wiring: wiring.invoices.invoice_settings)
     invoice_expiries = Of(lambda wiring: wiring.invoices.invoice_expiries)
@@ -105,6 +107,7 @@ class Services:
     delivery_sweep = Of(lambda wiring: wiring.webhooks.delivery_sweep)
 
     deposits = Of(lambda wiring: wiring.deposits.deposits)
+    unpriced = Of(lambda wiring: wiring.deposits.unpriced)
     releases = Of(lambda wiring: wiring.deposits.releases)
 
     withdrawals = Of(lambda wiring: wiring.withdrawals.withdrawals)

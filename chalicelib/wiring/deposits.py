@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.domain.ids import Realm
+    from chalicelib.usecases.deposits.counted_rates import UnpricedPayments
     from chalicelib.usecases.deposits.deposits import Deposits
     from chalicelib.usecases.deposits.releases import Releases
     from chalicelib.wiring.parts import Parts
@@ -20,6 +22,12 @@ class DepositWiring:
 
         parts = self._parts
         return Deposits(parts.store, parts.rules, parts.clock_of(realm), parts.rates)
+
+    def unpriced(self, network: Network) -> UnpricedPayments:
+        from chalicelib.usecases.deposits.counted_rates import UnpricedPayments
+
+        parts = self._parts
+        return UnpricedPayments(network, parts.store, parts.rules, parts.clock_of(network.realm), parts.rates)
 
     def releases(self, realm: Realm) -> Releases:
         from chalicelib.usecases.deposits.releases import Releases

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chalicelib.usecases.invoices.checkout import Checkouts
+    from chalicelib.usecases.invoices.choosable import ChoosableInvoices
+    from chalicelib.usecases.invoices.choosing import Choices
     from chalicelib.usecases.invoices.deadlines import InvoiceDeadlines
     from chalicelib.usecases.invoices.expiries import InvoiceExpiries
     from chalicelib.usecases.invoices.invoices import Invoices
@@ -31,7 +33,21 @@ class InvoiceWiring:
     def checkouts(self) -> Checkouts:
         from chalicelib.usecases.invoices.checkout import Checkouts
 
-        return Checkouts(self._parts.store, self._parts.clock_of)
+        return Checkouts(self._parts.store, self._parts.clock_of, self.choices.looked)
+
+    @cached_property
+    def choices(self) -> Choices:
+        from chalicelib.usecases.invoices.choosing import Choices
+
+        parts = self._parts
+        return Choices(parts.store, self._wallets.addresses, self.invoice_settings, parts.clock_of, parts.rates)
+
+    @cached_property
+    def choosable(self) -> ChoosableInvoices:
+        from chalicelib.usecases.invoices.choosable import ChoosableInvoices
+
+        parts = self._parts
+        return ChoosableInvoices(parts.store, self.invoices, self.invoice_settings, parts.realm_clock, parts.rates)
 
     @cached_property
     def invoice_settings(self) -> InvoiceSettingsService:

@@ -94,7 +94,7 @@ class _Filling:
         wishes = Wishes(f"demo-{self.made}", what, expires_in=hours * 3_600)
         made = self.wired.invoices.create(self.tenant, found, amount * 10**found.decimals, wishes)
         self.last_invoice = made.id
-        return made.address
+        return made.address or ""
 
     def pay(self, network: str, coin: str, address: str, amount: int, sender: str | None = None) -> None:
         found = self.coin(network, coin)

@@ -131,6 +131,7 @@ class Poll:
         left for each kind, so that none takes all of it."""
         network, wired = self.network, services()
         with in_realm(network.realm), Each(network.id) as each:
+            each.take("find rates of payments", lambda: wired.unpriced(network).work(deadline))
             each.take("expire", partial(self._expire, deadline.part(EXPIRING)))
             waits = self._follow(each, deadline)
             each.take("refunds", partial(wired.open_refunds.work, network.id, deadline.part(EXPIRING)))

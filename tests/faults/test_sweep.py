@@ -138,6 +138,35 @@ def lose_the_block(world: World) -> None:
     assert (world.invoice()["status"], world.invoice()["received"], world.available("eth")) == ("pending", "0", "0")
 
 
+def choose_a_coin(world: World) -> None:
+    """An invoice over 60 US dollars that can be paid in two coins; the payer chooses one after the other."""
+    accept = [{"coin": coin, "network": NETWORK} for coin in ("eth", "usdt")]
+    made = world.request("POST", "/v1/invoices", {"fiatAmount": "60", "fiatCurrency": "USD", "accept": accept}, "make-invoice")
+    assert made.status == 201, made.body
+    world.memo["invoice"] = made.json["id"]
+    world.run()
+    for coin, missing in (("eth", "0.02"), ("usdt", "60")):
+        choice = world.request("POST", f"/v1/pay/{made.json['id']}/choice", {"coin": coin, "network": NETWORK}, coin)
+        assert (choice.status, choice.json["missing"]) == (200, missing), choice.body
+        assert world.memo.setdefault("address", choice.json["address"]) == choice.json["address"]
+
+
+def pay_in_two_coins(world: World) -> None:
+    """Half of it in each."""
+    world.pay_in(world.memo["address"], "eth", ETHER // 100)
+    world.pay_in(world.memo["address"], "usdt", 30_000_000)
+    world.run()
+    assert world.invoice()["status"] == "confirming"
+
+
+def confirm_both(world: World) -> None:
+    world.mine(CONFIRMATIONS)
+    world.run()
+    world.run()
+    assert (world.invoice()["status"], world.invoice()["paidPercent"]) == ("completed", "100")
+    assert (world.available("usdt"), world.available("eth")) == ("30", "0.01")
+
+
 def be_paid_again(world: World) -> None:
     world.pay_in(world.memo["address"], "eth", 2 * ETHER)
     world.mine(CONFIRMATIONS)
@@ -167,8 +196,14 @@ PATHS: dict[str, tuple[Step, ...]] = {
     "deposit": (ask_for_money, pay_a_part, pay_the_rest, confirm_payments),
     "withdrawal": (take_out, confirm_payouts),
     "reorganisation": (lose_the_block, be_paid_again),
+    "choices": (choose_a_coin, pay_in_two_coins, confirm_both),
 }
-BEFORE: dict[str, Step] = {"deposit": lambda _: None, "withdrawal": funded, "reorganisation": be_paid}
+BEFORE: dict[str, Step] = {
+    "deposit": lambda _: None,
+    "withdrawal": funded,
+    "reorganisation": be_paid,
+    "choices": lambda _: None,
+}
 
 
 def started(stack: Stack, cutter: Cutter, receiver: Receiver, path: str, order: Order = "normal") -> World:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.api.lists.common import assets_of_coin, assets_of_network, by_id, in_coin_units, slug_of
 from chalicelib.api.lists.fields import ListField, Spelled, amount, coin, day, hash_text, network, text, time
 from chalicelib.api.lists.listing import Listing
 from chalicelib.api.lists.query import Shortcut
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import InvalidParameter, NotFound
 from chalicelib.domain.ids import asset_parts, first_id
 from chalicelib.domain.invoices.invoices import Invoice
@@ -46,15 +48,20 @@ def _paid_to(ctx: Ctx, sent: Spelled) -> list[Invoice]:
         return []
 
 
+def _asked(invoice: Invoice, catalogue: Catalogue) -> Decimal | None:
+    """In coin units; None where nobody has chosen a coin yet."""
+    return None if invoice.address is None else in_coin_units(invoice.amount, invoice.asset, catalogue)
+
+
 INVOICES = Listing(
     "invoices",
     (
         time("createdAt", lambda r, _: r.created_at, "When it was made.").known_as("created_at").indexed("time"),
         text("id", lambda r, _: r.id, "The invoice's id.", sortable=False),
         _status_field(),
-        coin(lambda r, _: asset_parts(r.asset)[1], name="currency").indexed("asset", assets_of_coin),
-        network(lambda r, _: slug_of(r.network)).indexed("asset", assets_of_network),
-        amount("amount", lambda r, c: in_coin_units(r.amount, r.asset, c), "What is asked for, in coin units."),
+        coin(lambda r, _: asset_parts(r.asset)[1] if r.address else None, name="currency").indexed("asset", assets_of_coin),
+        network(lambda r, _: slug_of(r.network) if r.address else None).indexed("asset", assets_of_network),
+        amount("amount", _asked, "What is asked for, in coin units."),
         amount("received", lambda r, c: in_coin_units(r.received, r.asset, c), "What was credited, in coin units."),
         hash_text("address", lambda r, _: r.address, "The payment address."),
         text("externalId", lambda r, _: r.external_id, "The merchant's own id."),

@@ -21,6 +21,13 @@ TOLERANCE = "A shortfall of so many percent of the price is forgiven. Absent whe
 MAX_USD = "And no more than so many US dollars."
 LATE = "What becomes of late payments: manual, accept or acceptWithinPercent."
 LATE_PERCENT = "With acceptWithinPercent: what a late payment may be worth less than the rest."
+PLACE = "Where to pay to. Null until the payer has chosen a coin."
+ASKED = "Coin units, as a decimal string. Where the payer chooses: the price at the rate of the latest choice, null before any."
+ACCEPT = "The coins that the payer may choose from; absent where the invoice names its coin."
+CHOICES = "Every coin that the payer chose, or paid in unasked; absent where the invoice names its coin."
+PAID = "Where the payer chooses: the credited part of the price in percent, rounded down to two decimals."
+MISDIRECTED = "Payments to its address in other coins: the merchant's, and none of the invoice. Absent where there are none."
+LOCKED = "Seconds for which a payer's choice has its rate; absent where it was not set: 900."
 CANCEL = "Where to send who does not pay."
 PAYMENT_URI = (
     "ethereum:0xdAC17F958D2ee523a2206206994597C13D831ec7@1/transfer"
@@ -36,6 +43,8 @@ class InvoicePayment(CamelRecord):
     hash: Annotated[str, Field(description="The transaction's hash on the chain.", examples=[HASH])]
     amount: Money
     confirmations: Annotated[int, Field(description="Blocks on it, its own included, as far as the network needs.", examples=[12])]
+    coin: Annotated[Slug, Field(description="Where the payer chooses: its coin.")] = None  # type: ignore[assignment]
+    network: Annotated[str, Field(description="Where the payer chooses: its network.", examples=["tron"])] = None  # type: ignore[assignment]
 
 
 class InvoiceRate(CamelRecord):
@@ -47,25 +56,54 @@ class InvoiceRate(CamelRecord):
     source: Annotated[str, Field(description="Who said so.", examples=["kraken"])]
 
 
+class AcceptedCoin(CamelRecord):
+    """A coin that the payer may choose."""
+
+    coin: Slug
+    network: Annotated[str, Field(description="A network slug.", examples=["tron"])]
+
+
+class InvoiceChoice(AcceptedCoin):
+    """A coin that the payer chose, or paid in unasked, and what came in it. Amounts in its units."""
+
+    address: Annotated[str, Field(description="Where to pay to.", examples=["0x52908400098527886E0F7030069857D2E4169EE7"])]
+    amount: Annotated[Money | None, Field(description="The whole price at `rate`.")]
+    received: Annotated[Money, Field(description="What was credited in this coin.", examples=["0"])]
+    unconfirmed: Annotated[Money, Field(description="What is seen in this coin and not credited yet.", examples=["0"])]
+    rate: Annotated[InvoiceRate | None, Field(description="Its newest rate.")]
+    locked_until: Annotated[Time | None, Field(description="Until when payments count at `rate`. Null: nobody chose it.")]
+
+
+class Misdirected(AcceptedCoin):
+    """A payment to the invoice's address in a coin that does not count for it. It is credited to the merchant."""
+
+    amount: Money
+    tx_id: Annotated[str, Field(description="The transaction's hash on the chain.", examples=[HASH])]
+
+
 class Invoice(CamelRecord):
     """An invoice: a request to be paid, with an address of its own."""
 
     id: Annotated[str, Field(description="Names the invoice.", examples=["inv_01jc9w3zj8q2m4k6n8r0t2v4x6"])]
-    address: Annotated[str, Field(description="Where to pay to.", examples=["0x52908400098527886E0F7030069857D2E4169EE7"])]
-    amount: Money
+    address: Annotated[str | None, Field(description=PLACE, examples=["0x52908400098527886E0F7030069857D2E4169EE7"])]
+    amount: Annotated[Money | None, Field(description=ASKED)]
     received: Annotated[Money, Field(description="What has been credited for it, late payments included.", examples=["0"])]
     unconfirmed: Annotated[Money, Field(description="What is in blocks and not credited yet.", examples=["0"])]
     overpaid: Annotated[Money, Field(description=OVERPAID)] = None  # type: ignore[assignment]
-    currency: Slug
-    symbol: Annotated[str, Field(description="The coin's symbol.", examples=["USDT"])]
-    network: Annotated[str, Field(description="A network slug.", examples=["ethereum"])]
+    currency: Slug | None
+    symbol: Annotated[str | None, Field(description="The coin's symbol.", examples=["USDT"])]
+    network: Annotated[str | None, Field(description="A network slug.", examples=["ethereum"])]
     status: Annotated[str, Field(description=STATUS, examples=["pending"], pattern="^[a-z0-9_-]{1,64}$")]
     external_id: Annotated[str, Field(description="The merchant's own id.", examples=["order-7"])] = None  # type: ignore[assignment]
     description: Annotated[str, Field(description="What is paid for.", examples=["Two pairs of shoes"])] = None  # type: ignore[assignment]
     redirect_url: Annotated[str, Field(description="Where to send who has paid.", examples=["https://shop.example/thanks"])] = None  # type: ignore[assignment]
     fiat_amount: Annotated[str, Field(description=FIAT, examples=["49.90"])] = None  # type: ignore[assignment]
     fiat_currency: Annotated[str, Field(description="ISO 4217.", examples=["EUR"])] = None  # type: ignore[assignment]
-    rate: Annotated[InvoiceRate, Field(description=RATE)] = None  # type: ignore[assignment]
+    rate: Annotated[InvoiceRate | None, Field(description=RATE)] = None
+    accept: Annotated[list[AcceptedCoin], Field(description=ACCEPT)] = None  # type: ignore[assignment]
+    choices: Annotated[list[InvoiceChoice], Field(description=CHOICES)] = None  # type: ignore[assignment]
+    paid_percent: Annotated[str, Field(description=PAID, examples=["33.33"])] = None  # type: ignore[assignment]
+    misdirected: Annotated[list[Misdirected], Field(description=MISDIRECTED)] = None  # type: ignore[assignment]
     transactions: Annotated[
         list[InvoicePayment], Field(description="Its newest 50 payments in the chain, newest first.", examples=[[]])
     ]
@@ -73,7 +111,7 @@ class Invoice(CamelRecord):
     checkout_url: Annotated[str, Field(description=CHECKOUT, examples=["https://pay.example/api/pay/inv_…"])] = None  # type: ignore[assignment]
     created_at: Annotated[Time, Field(description="When it was made.")]
     expires_at: Annotated[Time, Field(description="Until when it can be paid in time.", examples=["2026-05-01T13:00:00.000Z"])]
-    missing: Annotated[Money, Field(description=MISSING, examples=["0.5"])]
+    missing: Annotated[Money | None, Field(description=MISSING, examples=["0.5"])]
     cancel_url: Annotated[str, Field(description=CANCEL, examples=["https://shop.example/basket"])] = None  # type: ignore[assignment]
     metadata: Metadata = None  # type: ignore[assignment]
     shortfall: Annotated[Money, Field(description=SHORTFALL, examples=["0.002"])] = None  # type: ignore[assignment]
@@ -145,6 +183,7 @@ class InvoiceSettings(CamelRecord):
     tolerance_max_usd: Annotated[float | None, Field(alias="toleranceMaxUSD", description=MAX_USD, examples=[0.5])] = None
     late_payments: Annotated[str, Field(description=LATE, examples=["manual"])] = None  # type: ignore[assignment]
     late_payments_percent: Annotated[float, Field(description=LATE_PERCENT, examples=[0])] = None  # type: ignore[assignment]
+    rate_lock_seconds: Annotated[int, Field(description=LOCKED, examples=[900])] = None  # type: ignore[assignment]
 
 
 class InvoiceSettingsAnswer(Record):

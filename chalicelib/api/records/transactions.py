@@ -9,7 +9,7 @@ from pydantic import Field
 from chalicelib.api.records.addresses import Slug
 from chalicelib.api.records.base import HASH, CamelRecord, Money, Time
 
-Flag = Literal["grey_listed", "held", "native_twin", "below_minimum", "set_aside", "replaceable"]
+Flag = Literal["grey_listed", "held", "native_twin", "below_minimum", "set_aside", "replaceable", "unpriced"]
 FLAGS = (
     "`grey_listed`: it came from an address of the grey list. `held`: it is credited and waits for the operator's release. "
     "`native_twin`: its transaction brought the same amount of the network's own coin and of a token: perhaps one payment under "
@@ -19,7 +19,8 @@ FLAGS = (
     "`set_aside`: what has been received of the coin would come to more than 10^37 units with it (of a merchant, an invoice or an "
     "address), which is no real payment; it is recorded, and in no balance and no invoice unless the operator releases it, which "
     "takes the flag away. "
-    "`replaceable`: it is in no block yet, and says itself that another transaction may take its place (BIP-125)."
+    "`replaceable`: it is in no block yet, and says itself that another transaction may take its place (BIP-125). "
+    "`unpriced`: it pays an invoice whose payer chose the coin, and counts there once there is a fresh rate."
 )
 
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
+
+from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.errors import RateLimitExceeded
+from chalicelib.api.models import Request
 from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.errors import NotFound
+from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import made_at
-from chalicelib.usecases.invoices.checkout import INVOICE_ID
+from chalicelib.domain.invoices.choices import MOST_CHOICES
+from chalicelib.usecases.invoices.checkout import Checkout
+from chalicelib.usecases.invoices.choosing import INVOICE_ID, TooManyChoices
+from chalicelib.usecases.merchants.access import Usage, Window
 
 _PLACE = re.compile(r"(?P<root>[A-Za-z0-9/_.-]*?(?:/v1)?)/pay/.*", re.ASCII | re.DOTALL)
 _SECONDS = 2
@@ -36,21 +44,85 @@ def get_checkout_status(ctx: Ctx) -> Answer:
 @endpoint("GET", "/pay/{invoiceId}", family="object", level="public", media="text/html", summary="The page to pay an invoice on")
 def get_checkout(ctx: Ctx) -> Answer:
     """Its links begin with the address that it was called by. An unknown id is a page as well."""
+    try:
+        return _page(ctx, ctx.services.checkouts.find(ctx.param("invoiceId")))
+    except NotFound:
+        return _unknown(ctx)
+
+
+class ChoiceRequest(Request):
+    """The coin that the payer chooses. Names are understood in any case."""
+
+    coin: Annotated[str, Field(min_length=1, max_length=64, description="A coin slug of `accept`.", examples=["usdt"])]
+    network: Annotated[
+        str | None, Field(max_length=64, description="Its network's slug; absent: the first one of `accept`.", examples=["tron"])
+    ] = None
+
+
+@endpoint(
+    "POST", "/pay/{invoiceId}/choice", family="object", level="public", body=ChoiceRequest, form=True, answer="checkout.Choice",
+    errors=("NOT_FOUND", "VALIDATION_ERROR"), summary="Choose the coin to pay in",
+)  # fmt: skip
+def choose_coin(ctx: Ctx, body: ChoiceRequest) -> Answer:
+    """For an invoice whose payer chooses. Makes an address, which all choices of EVM networks share, and locks a rate until
+    `lockedUntil`. The same coin again answers the same; earlier choices stay payable. At most 20 different coins can be chosen
+    (`RATE_LIMIT_EXCEEDED`). A coin that is not accepted, one without a fresh rate, an invoice that names its coin or is no longer
+    open: `VALIDATION_ERROR`. A browser's form is answered with the page.
+    """
+    checkouts, coin = ctx.services.checkouts, body.coin.strip().lower()
+    network = None if body.network is None else body.network.strip().lower()
+    try:
+        chosen = ctx.services.choices.choose(ctx.param("invoiceId"), coin, network)
+    except NotFound:
+        if ctx.form:
+            return _unknown(ctx)
+        raise
+    except (BusinessRule, InvalidParameter) as refused:
+        if ctx.form:
+            return _page(ctx, checkouts.find(ctx.param("invoiceId")), refused)
+        raise
+    except TooManyChoices as refused:
+        usage = Usage(Window("choices", refused.seconds_left, MOST_CHOICES), 0, ctx.now_ms // 1000 + refused.seconds_left)
+        raise RateLimitExceeded(usage, " for different coins of one invoice") from None
+    if ctx.form:
+        return _page(ctx, checkouts.of(chosen.invoice))
+    return Answer(checkouts.chosen(chosen.invoice, chosen.choice))
+
+
+def _page(ctx: Ctx, found: Checkout, refused: BusinessRule | InvalidParameter | None = None) -> Answer:
     from chalicelib.web import checkout as page
 
-    match = _PLACE.fullmatch(ctx.address)
-    root = match["root"] if match else ""
-    headers = {**page.HEADERS, "Content-Type": page.PAGE_TYPE, "Cache-Control": "no-cache"}
-    try:
-        invoice_id = ctx.param("invoiceId")
-        found = ctx.services.checkouts.find(invoice_id)
-    except NotFound:
-        again = {"Refresh": str(_SECONDS)} if _just_made(ctx) else {}
-        return Answer(None, status=404, text=page.unknown(root), headers={**headers, **again})
     shown = ctx.services.checkouts.public(found)
     state = to_json({name: value for name, value in shown.items() if name != "expiresIn"})
-    text = page.page(root, invoice_id, shown, state, found.network.name, found.network.realm == "test")
-    return Answer(None, text=text, headers=headers)
+    names = ctx.services.checkouts.names(found)
+    said = None if refused is None else _words(refused)
+    testnet = found.network.realm == "test"
+    text = page.page(_root(ctx), ctx.param("invoiceId"), shown, state, found.network.name, testnet, names, said)
+    return Answer(None, status=200 if refused is None else 400, text=text, headers=_headers("accept" in shown))
+
+
+def _unknown(ctx: Ctx) -> Answer:
+    from chalicelib.web import checkout as page
+
+    again = {"Refresh": str(_SECONDS)} if _just_made(ctx) else {}
+    return Answer(None, status=404, text=page.unknown(_root(ctx)), headers={**_headers(), **again})
+
+
+def _headers(forms: bool = False) -> dict[str, str]:
+    from chalicelib.web import checkout as page
+
+    return {**(page.FORM_HEADERS if forms else page.HEADERS), "Content-Type": page.PAGE_TYPE, "Cache-Control": "no-cache"}
+
+
+def _words(refused: BusinessRule | InvalidParameter) -> str:
+    if isinstance(refused, InvalidParameter):
+        return "; ".join(f"{problem.field}: {', '.join(problem.constraints)}" for problem in refused.problems)
+    return refused.message
+
+
+def _root(ctx: Ctx) -> str:
+    match = _PLACE.fullmatch(ctx.address)
+    return match["root"] if match else ""
 
 
 def _just_made(ctx: Ctx) -> bool:

@@ -39,6 +39,10 @@ class InvoiceSettingsFields(InvoiceTerms):
     supported_currencies: (
         Annotated[list[CoinSlug], Field(max_length=1000, description="Coin slugs; empty: all.", examples=[["btc", "usdt"]])] | None
     ) = None
+    rate_lock_seconds: (
+        Annotated[int, Field(ge=10, le=86400, description="Seconds for which a payer's choice has its rate.", examples=[900])]
+        | None
+    ) = None
     minimum_amounts: (
         Annotated[dict[str, Amount], Field(description="By coin, in coin units; 0: none.", examples=[{"btc": "0.0001"}])] | None
     ) = None
@@ -103,12 +107,14 @@ def invoice_summary(ctx: Ctx) -> Answer:
 
 
 def _settings(settings: InvoiceSettings) -> dict[str, Any]:
+    # What was published stays as it was until the merchant sets more.
+    more = {} if settings.rate_lock_seconds is None else {"rateLockSeconds": settings.rate_lock_seconds}
     return {
         "defaultExpirationTime": settings.default_expiration_time,
         "autoConfirmThreshold": JsonNumber(settings.auto_confirm_threshold),
         "supportedCurrencies": list(settings.supported_currencies),
         "minimumAmounts": dict(settings.minimum_amounts),
-    } | _terms(settings.terms)
+    } | more | _terms(settings.terms)
 
 
 def _terms(terms: Terms | None) -> dict[str, Any]:
@@ -153,6 +159,8 @@ def change_invoice_settings(ctx: Ctx, body: InvoiceSettingsChange) -> Answer:
         fields["auto_confirm_threshold"] = plain(sent.auto_confirm_threshold)
     if sent.supported_currencies is not None:
         fields["supported_currencies"] = tuple(dict.fromkeys(sent.supported_currencies))
+    if sent.rate_lock_seconds is not None:
+        fields["rate_lock_seconds"] = sent.rate_lock_seconds
     if sent.minimum_amounts is not None:
         least = {slug(name): plain(text) for name, text in sent.minimum_amounts.items()}
         fields["minimum_amounts"] = {coin: text for coin, text in least.items() if text != "0"}

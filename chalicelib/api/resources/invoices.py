@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from chalicelib.api.accepted import Accept, choosable
 from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import CoinSlug, NetworkSlug, PositiveAmount, json_up_to, matching, positive_amount
@@ -24,6 +25,7 @@ from chalicelib.domain.catalogue.fiats import MOST_DECIMALS, fiat_problem
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.money import parse_units
+from chalicelib.usecases.invoices.choosable import Offer
 from chalicelib.usecases.invoices.invoices import FiatPrice, Wishes
 
 ExternalId = Annotated[
@@ -94,14 +96,15 @@ FiatCurrency = Annotated[str, Field(description="ISO 4217.", examples=["EUR"]), 
 
 
 class InvoiceCreate(MoneyRequest, InvoiceTerms):
-    """What shall be paid: `amount`, or `fiatAmount` with `fiatCurrency`."""
+    """What shall be paid: `amount`, or `fiatAmount` with `fiatCurrency`. Without `currency` the payer chooses the coin."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"currency": "eth", "amount": "0.05", "description": "Two pairs of shoes"}]}
     )
     coin_field: ClassVar[str] = "currency"
 
-    currency: Annotated[CoinSlug, Field(description="A coin slug.", examples=["usdt"])]
+    currency: Annotated[CoinSlug, Field(description="A coin slug. Absent: the payer chooses.", examples=["usdt"])] | None = None
+    accept: Accept | None = None
     amount: Annotated[
         PositiveAmount | None, Field(description="In coin units, exact; a number or a string.", examples=["12.5"])
     ] = None
@@ -132,7 +135,7 @@ class InvoiceCreate(MoneyRequest, InvoiceTerms):
             problems.append(FieldProblem("fiatAmount", None, ("is required with fiatCurrency",)))
         if fiat is not None and currency is not None and not wrong & {"fiatAmount", "fiatCurrency"}:
             problems += _decimals_problems(fiat, currency)
-        return problems
+        return problems + choosable(sent, wrong, catalogue)
 
 
 class InvoiceNetwork(Query):
@@ -186,10 +189,14 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     On an EVM network the address is watched on all EVM networks: what comes on another one, or in another known coin, is credited
     to the merchant and listed in `GET /v1/transactions`, and counts for no invoice.
 
+    A fiat price without `currency`: the payer chooses one of `accept`, on the page or by `POST /v1/pay/{invoiceId}/choice`.
+    `accept` absent: all active coins that the settings allow. Until then there is no address, and `currency`, `network`, `address`
+    and `amount` are null; later they are those of the latest of `choices`. Payments in each coin count at the rate that was locked
+    for it (`rateLockSeconds`), else at the one of their arrival, and add up exactly; `paidPercent` is the credited part.
+
     Less than the coin's `minDepositAmount` is `VALIDATION_ERROR`; one in USD counts by a fresh rate, and not at all without
     one. While the invoice is `pending`, `partial` or `confirming`, payments of any amount count.
     """
-    coin = chosen_coin(ctx.catalogue, "currency", body.currency, body.network)
     wishes = Wishes(
         external_id=body.external_id,
         description=body.description,
@@ -200,18 +207,24 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
         expires_in=body.expires_in,
         gateway_url=ctx.gateway_url,
     )
-    price: int | FiatPrice
-    if body.fiat_amount is not None and body.fiat_currency is not None:
-        price = FiatPrice(body.fiat_amount, body.fiat_currency)
-    else:
-        price = parse_units(body.amount or "", coin.decimals)
+    fiat = None if body.fiat_amount is None else FiatPrice(body.fiat_amount, body.fiat_currency or "")
+    if body.currency is None and fiat is not None:
+        accept = None if body.accept is None else [Offer(one.coin, one.network) for one in body.accept]
+        return ctx.create(ctx.services.choosable.creating(ctx.tenant, fiat, accept, wishes), lambda made: made.shown)
+    coin = chosen_coin(ctx.catalogue, "currency", body.currency or "", body.network)
+    price: int | FiatPrice = parse_units(body.amount or "", coin.decimals) if fiat is None else fiat
     return ctx.create(ctx.services.invoices.creating(ctx.tenant, coin, price, wishes), lambda made: made.shown)
 
 
 def shown_invoices(ctx: Ctx, invoices: Sequence[Invoice]) -> list[dict[str, Any]]:
     """Their public records, with confirmations as of now: one read where something is paid."""
     tips = ctx.services.invoices.tips(invoices)
-    return [ctx.views.invoice(invoice, tips.get(invoice.network)) for invoice in invoices]
+    return [ctx.views.invoice(invoice, tips) for invoice in invoices]
+
+
+def looked_at(ctx: Ctx, invoice: Invoice) -> dict[str, Any]:
+    """One invoice, with new rates where its payer's lock has ended."""
+    return shown_invoices(ctx, [ctx.services.choices.looked(invoice)])[0]
 
 
 @endpoint(
@@ -224,7 +237,7 @@ def get_invoice(ctx: Ctx, query: InvoiceById) -> Answer:
         found = ctx.services.invoices.get(ctx.tenant, query.id)
     except NotFound:
         raise InvalidParameter.one("id", query.id, "must be the id of an invoice") from None
-    return Answer(shown_invoices(ctx, [found])[0])
+    return Answer(looked_at(ctx, found))
 
 
 @endpoint(
@@ -237,7 +250,7 @@ def get_by_external_id(ctx: Ctx, query: InvoiceByExternalId) -> Answer:
         found = ctx.services.invoices.by_external_id(ctx.tenant, query.external_id)
     except NotFound:
         raise InvalidParameter.one("externalId", query.external_id, "must be the externalId of an invoice") from None
-    return Answer(shown_invoices(ctx, [found])[0])
+    return Answer(looked_at(ctx, found))
 
 
 @endpoint(

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.models import CamelRequest
-from chalicelib.api.resources.invoices import shown_invoices
+from chalicelib.api.resources.invoices import looked_at, shown_invoices
 from chalicelib.api.routes import endpoint
 
 MAX_EXTENSION = 30 * 86400
@@ -27,7 +27,7 @@ class InvoiceExtension(CamelRequest):
 )  # fmt: skip
 def get_invoice_by_path(ctx: Ctx) -> Answer:
     """As `GET /v1/invoices?id=…`, with 404 for an id that never was, or another merchant's."""
-    return Answer(shown_invoices(ctx, [ctx.services.invoices.get(ctx.tenant, ctx.param("id"))])[0])
+    return Answer(looked_at(ctx, ctx.services.invoices.get(ctx.tenant, ctx.param("id"))))
 
 
 @endpoint(

@@ -3,6 +3,7 @@ the level admin are shown the operator's moves between its own places as well.""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from chalicelib.api.context import Answer, Ctx
@@ -187,7 +188,10 @@ def _of_invoice(ctx: Ctx, query: ListQuery) -> list[Condition]:
     if asked is None:
         return []
     invoice = ctx.services.store.get(Invoice, tenant=ctx.tenant, id=asked)
-    return [TRANSACTIONS.condition("address", "-" if invoice is None else invoice.address.lower())]
+    places = [] if invoice is None else invoice.addresses
+    if len(places) > 1:
+        return [replace(TRANSACTIONS.condition("address", tuple(address.lower() for address in places)), operator="in")]
+    return [TRANSACTIONS.condition("address", places[0].lower() if places else "-")]
 
 
 def _found(transaction: Transaction | None, ctx: Ctx) -> list[Transaction]:

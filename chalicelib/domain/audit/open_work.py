@@ -50,6 +50,7 @@ def _unfinished(books: Books) -> dict[str, set[str]]:
         "rescan": {r.id for r in books.rescans if not r.done},
         "stake": {s.id for s in books.stakes if s.status == "pending"},
         "move": {m.id for m in books.moves if not m.at_rest},
+        "unpriced": {d.id for d in books.deposits if d.unpriced},
         "givenup": {g.id for g in books.given_up if g.state == "open"},
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from chalicelib.domain.ids import AssetId, NetworkId, Realm, asset_id, network_id, network_parts
+from chalicelib.domain.ids import AssetId, NetworkId, Realm, asset_id, asset_parts, network_id, network_parts
 from chalicelib.domain.versions import next_version
 
 Family = Literal["evm", "utxo", "tron"]
@@ -235,6 +235,14 @@ class Catalogue:
         found = self.coins.get((network, slug))
         if found is None and self._newer is not None and network in self.networks:
             found = self._newer().coins.get((network, slug))
+        return found
+
+    def coin_of(self, asset: AssetId) -> Coin:
+        """Raises LookupError for a coin that the catalogue does not know."""
+        network, slug = asset_parts(asset)
+        found = self.coin(network_parts(network)[1], slug)
+        if found is None:
+            raise LookupError(f"{asset} is not in the catalogue")
         return found
 
     def native(self, network: str) -> Coin:

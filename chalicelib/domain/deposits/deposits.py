@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, derived_id
-from chalicelib.domain.invoices.invoices import Payment
+from chalicelib.domain.invoices.choices import Share
+from chalicelib.domain.invoices.invoices import Misdirected, Payment
 from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.money import Units
 
@@ -18,6 +19,7 @@ BELOW_MINIMUM = "below_minimum"
 SET_ASIDE = "set_aside"
 NATIVE_TWIN = "native_twin"
 REPLACEABLE = "replaceable"
+UNPRICED = "unpriced"
 WAITS_IN_TIME_MS = 24 * 3600 * 1000
 """How long a payment that was seen in time may wait for its block and still be in time."""
 
@@ -43,7 +45,9 @@ class Deposit:
     invoice and no journal entry, whatever its status, until an operator releases it (`admitted_at`). It is decided anew when it
     comes back into the chain.
 
-    `rate` is the rate of the time of a late payment, where its worth then decides about its invoice.
+    `rate` is the rate at which it counts for an invoice whose payer chooses the coin, decided once, when it is first seen; and the
+    rate of the time of a late payment, where its worth then decides about its invoice. UNPRICED waits for the first of the two: no
+    lock of the invoice held when it was paid, and no rate was fresh. Until then it counts nothing there.
 
     A payment that was seen waiting (bitcoin, litecoin) has no block yet: `block_number` and `block_hash` are None, `block_time` 0.
     `glimpsed_at` is when it was first seen so, and `missing_since` since when it is neither waiting nor in a block. `spends` has
@@ -98,6 +102,11 @@ class Deposit:
     def set_aside(self) -> bool:
         """Whether it is recorded, and in no sum."""
         return SET_ASIDE in self.flags
+
+    @property
+    def unpriced(self) -> bool:
+        """Whether it waits for the rate at which it counts."""
+        return UNPRICED in self.flags
 
     @property
     def returned(self) -> bool:
@@ -182,3 +191,13 @@ def late_worth_of(deposit: Deposit | None) -> dict[str, Fraction]:
     if deposit is None or deposit.rate is None:
         return {}
     return {name: deposit.rate.worth(units) for name, units in share_of(deposit).items() if name in ("late", "late_unconfirmed")}
+
+
+def counted_share(deposit: Deposit | None) -> Share:
+    """The same for an invoice whose payer chooses the coin, with the rate at which it counts."""
+    return Share(share_of(deposit), None if deposit is None else deposit.rate)
+
+
+def misdirected_of(deposit: Deposit) -> Misdirected:
+    """The deposit as an invoice shows it that it does not count for."""
+    return Misdirected(deposit.id, deposit.asset, deposit.txid, deposit.amount)

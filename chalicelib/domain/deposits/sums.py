@@ -31,7 +31,7 @@ def seen_sums(deposit: Deposit, balance: Balance | None, invoice: Invoice | None
     sums = []
     if balance is not None:
         sums.append(balance.available + balance.frozen + balance.held + balance.pending)
-    if invoice is not None and invoice.asset == deposit.asset:
+    if invoice is not None and _adds_to(invoice, deposit):
         sums.append(invoice.received + invoice.unconfirmed + invoice.late_unconfirmed)
     if wallet is not None:
         sums.append(wallet.units + wallet.pending)
@@ -43,8 +43,13 @@ def posted_sums(deposit: Deposit, balance: Balance | None, invoice: Invoice | No
     sums = []
     if balance is not None:
         sums.append(balance.available + balance.frozen + balance.held)
-    if invoice is not None and invoice.asset == deposit.asset:
+    if invoice is not None and _adds_to(invoice, deposit):
         sums.append(invoice.received)
     if wallet is not None:
         sums.append(wallet.units)
     return sums
+
+
+def _adds_to(invoice: Invoice, deposit: Deposit) -> bool:
+    """Whether the invoice has a sum in a stored number that the deposit adds to: those of choices are text, without a bound."""
+    return invoice.choosing is None and invoice.asset == deposit.asset

@@ -9,7 +9,8 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.ids import AssetId, NetworkId, TenantId, asset_parts
+from chalicelib.domain.invoices.choices import Choice, Choosing
 from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.invoices.terms import Terms
 
@@ -36,6 +37,17 @@ class Payment:
 
 
 @dataclass(frozen=True, slots=True)
+class Misdirected:
+    """A deposit to the invoice's address in a coin that does not count for it: the merchant's, and no payment of it. `amount` in
+    units of `asset`."""
+
+    deposit: str
+    asset: AssetId
+    hash: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
 class Invoice:
     """Amounts in units of `asset`, times in milliseconds since 1970.
 
@@ -47,15 +59,18 @@ class Invoice:
     made from, where a fiat amount was asked. `payments` are those of its own coin that are in the chain now or wait to be, oldest
     first. `metadata` is the merchant's own, and shown to no payer; None where none was sent. `terms` are what is forgiven, None for
     nothing. Where the worth of late payments decides and the price is in fiat, `late_worth` has that worth by the names of their
-    sums, at the rates of their deposits, as exact text; None for none.
+    sums, at the rates of their deposits, as exact text; None for none. `misdirected` are deposits to its address in other coins.
+
+    Where the payer chooses the coin (`choosing`), the sums lie in the choices, and these fields show the latest choice. Before
+    there is one, `asset` is the first accepted coin, `amount` 0, and there is no address.
     """
 
     id: str
     tenant: TenantId
     network: NetworkId
     asset: AssetId
-    address: str
-    address_id: str
+    address: str | None
+    address_id: str | None
     amount: int
     created_at: int
     expires_at: int
@@ -83,27 +98,30 @@ class Invoice:
     metadata: Mapping[str, Any] | None = None
     terms: Terms | None = None
     late_worth: Mapping[str, str] | None = None
+    choosing: Choosing | None = None
+    misdirected: tuple[Misdirected, ...] | None = None
     emitted: int = 0
     version: int = 1
 
     @property
     def received(self) -> int:
-        """All credited payments, in time or late, in units."""
-        return self.confirmed + self.late
+        """All credited payments, in time or late, in units; where the payer chooses, at the newest rate of the latest choice."""
+        return self.confirmed + self.late if self.choosing is None else self.in_latest("confirmed", "late")
 
     def counted(self, name: str) -> Fraction:
-        """One of its `SUMS` in what the price is in: units of its coin."""
-        return Fraction(getattr(self, name))
+        """One of its `SUMS` in what the price is in: units of its coin, or fiat where the payer chooses."""
+        return Fraction(getattr(self, name)) if self.choosing is None else self.choosing.total(name)
 
     @property
     def price(self) -> Fraction:
         """What is asked for, in the same unit."""
-        return Fraction(self.amount)
+        return Fraction(self.amount) if self.choosing is None else self.choosing.whole
 
     @property
     def dollars(self) -> Fraction | None:
         """The worth of one such unit in US dollars, by the rate that it keeps; None where there was none."""
-        return None if self.usd is None else self.usd.worth(1)
+        usd = self.usd if self.choosing is None else self.choosing.usd
+        return None if usd is None else usd.worth(1)
 
     @property
     def due(self) -> Fraction:
@@ -150,16 +168,39 @@ class Invoice:
 
     @property
     def overpaid(self) -> int:
+        """The excess in units. Where the payer chooses, what is less than the last digit of an amount is none: `missing` is
+        rounded up to it."""
+        current = None if self.choosing is None else self.choosing.current
+        if current is not None and current.quote is not None:
+            return max(0, current.quote.whole_steps(self._paid("confirmed")) - self.amount)
         return max(0, int(self._paid("confirmed") - self.price))
 
     @property
     def missing(self) -> int:
         """The open amount, in units: unconfirmed payments count as paid. Nothing is missing where enough was seen, or it was
         completed by hand."""
+        if self.choosing is not None:
+            return 0 if self.choosing.current is None else self.missing_in(self.choosing.current)
+        return max(0, int(self._rest))
+
+    @property
+    def _rest(self) -> Fraction:
+        """The same in the price's unit."""
         seen = self.counted("confirmed") + self.counted("unconfirmed")
         if self.status == "completed" or self._enough(seen, self._late_seen):
+            return Fraction(0)
+        return self.price - self._paid("confirmed", "unconfirmed")
+
+    def missing_in(self, choice: Choice) -> int:
+        """The open amount in units of a choice, at its newest rate, rounded up: who pays it has paid the price."""
+        return 0 if choice.quote is None else max(0, choice.quote.units_worth(self._rest))
+
+    def in_latest(self, *names: str) -> int:
+        """The worth of these sums in units of the latest choice, at its newest rate, rounded down."""
+        current = None if self.choosing is None else self.choosing.current
+        if current is None or current.quote is None:
             return 0
-        return max(0, int(self.price - self._paid("confirmed", "unconfirmed")))
+        return current.quote.units_within(sum((self.counted(name) for name in names), Fraction(0)))
 
     @property
     def shortfall(self) -> int:
@@ -169,6 +210,9 @@ class Invoice:
         seen = self._paid("confirmed", "unconfirmed")
         if self.values_late:
             seen += self._late_seen
+        current = None if self.choosing is None else self.choosing.current
+        if current is not None and current.quote is not None:
+            return max(0, current.quote.units_worth(self.price - seen))
         return max(0, ceil(self.price - seen))
 
     @property
@@ -176,14 +220,31 @@ class Invoice:
         """The units that a payer should still send; 0 where nothing more should come."""
         return self.missing if self.status in PAYABLE else 0
 
-    def settled_status(self) -> str:
+    @property
+    def addresses(self) -> list[str]:
+        """Where it is paid to; none before a payer has chosen."""
+        if self.choosing is not None:
+            return list(dict.fromkeys(choice.address for choice in self.choosing.choices))
+        return [] if self.address is None else [self.address]
+
+    def address_in(self, family: str) -> str | None:
+        """Where it is paid to on a network of its own lane, which has this family's addresses; None where no payer chose such a
+        coin."""
+        served = None if self.choosing is None else self.choosing.served(family)
+        return self.address if self.choosing is None else None if served is None else served.address
+
+    def counts(self, asset: AssetId) -> bool:
+        """Whether a payment in this coin to one of its addresses counts for it."""
+        return asset == self.asset if self.choosing is None else self.choosing.accepted(asset) is not None
+
+    def settled_status(self, without: Fraction | int = 0) -> str:
         """The status that follows from the payments. Enough paid in time beats expiry, a cancellation beats both, and a manual
-        status beats all."""
+        status beats all. `without`: as if so much of what is unconfirmed had not come, in the price's unit."""
         if self.manual_status is not None:
             return self.manual_status
         if self.cancelled:
             return "cancelled"
-        confirmed, unconfirmed = self.counted("confirmed"), self.counted("unconfirmed")
+        confirmed, unconfirmed = self.counted("confirmed"), max(Fraction(0), self.counted("unconfirmed") - without)
         # Where the merchant wants it so, what is seen in time and not in doubt is enough.
         trusted = unconfirmed - self.counted("doubtful") if self.auto_confirm else Fraction(0)
         late = self.late_counted("late")
@@ -193,7 +254,7 @@ class Invoice:
             return "confirming"
         if self.expired:
             return "expired"
-        return "partial" if self.confirmed + self.unconfirmed > 0 else "pending"
+        return "partial" if confirmed + unconfirmed > 0 else "pending"
 
     def settled(self) -> Invoice:
         """This invoice with the status that follows from its payments."""
@@ -204,16 +265,27 @@ class Invoice:
         """Whether no further payment is awaited: it does not count as pending."""
         return self.status in ("completed", "expired", "cancelled") or self.manual_status is not None
 
-    def takes_any(self, block: int | None) -> bool:
-        """Whether a payment seen now, in the block of that number (None: in none), counts however small it is.
+    def takes_any(self, block: int | None, network: NetworkId) -> bool:
+        """Whether a payment seen now on `network`, in the block of that number (None: in none), counts however small it is.
 
-        Payments of one block are seen together: what the others of that block completed was open when the block was seen.
+        Payments of one block are seen together: what the others of that block completed was open when the block was seen. Blocks
+        of another network have numbers of their own.
         """
         if self.status in OPEN:
             return True
-        with_it = sum(payment.amount for payment in self.payments if payment.block == block is not None and not payment.confirmed)
-        before = replace(self, unconfirmed=max(0, self.unconfirmed - with_it))
-        return self.status == "completed" and before.settled_status() in OPEN
+        together = [payment for payment in self.payments if payment.block == block is not None and not payment.confirmed]
+        with_it = sum((self._worth(payment) for payment in together if self.network_of(payment) == network), Fraction(0))
+        return self.status == "completed" and self.settled_status(without=with_it) in OPEN
+
+    def asset_of(self, payment: Payment) -> AssetId:
+        """The coin of one of its payments."""
+        return self.asset if self.choosing is None else self.choosing.paid(payment.deposit).asset
+
+    def network_of(self, payment: Payment) -> NetworkId:
+        return asset_parts(self.asset_of(payment))[0]
+
+    def _worth(self, payment: Payment) -> Fraction:
+        return Fraction(payment.amount) if self.choosing is None else Fraction(self.choosing.paid(payment.deposit).worth)
 
     def with_payment(self, payment: Payment) -> Invoice:
         """This invoice with one more payment."""

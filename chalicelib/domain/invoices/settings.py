@@ -10,6 +10,7 @@ from typing import Any
 
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId
+from chalicelib.domain.invoices.choices import LOCK_SECONDS
 from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.invoices.terms import Terms
 
@@ -19,7 +20,8 @@ MAX_EXPIRY = 365 * 86400
 
 @dataclass(frozen=True, slots=True)
 class InvoiceSettings:
-    """`default_expiration_time` in seconds, None for the deployment's. Amounts are plain decimals, as text, exact:
+    """`default_expiration_time` in seconds, None for the deployment's. `rate_lock_seconds`: for so long a payer who chooses a coin
+    has its rate, None for a quarter of an hour. Amounts are plain decimals, as text, exact:
     `auto_confirm_threshold` in US dollars (0: off), `minimum_amounts` in coin units by coin slug. No `supported_currencies`: all.
     `terms` are what is forgiven, None for nothing.
     """
@@ -30,7 +32,12 @@ class InvoiceSettings:
     supported_currencies: tuple[str, ...] = ()
     minimum_amounts: Mapping[str, str] = field(default_factory=dict)
     terms: Terms | None = None
+    rate_lock_seconds: int | None = None
     version: int = 0
+
+    @property
+    def lock_seconds(self) -> int:
+        return LOCK_SECONDS if self.rate_lock_seconds is None else self.rate_lock_seconds
 
     @property
     def time_to_pay(self) -> int:
@@ -47,13 +54,20 @@ class InvoiceSettings:
     def demand(self, slug: str, units: int, decimals: int, asked: str = "amount") -> None:
         """Raises BusinessRule where the merchant wants no invoice over `units` of a coin. `asked` is the field that the amount
         came in."""
-        if self.supported_currencies and slug not in self.supported_currencies:
-            raise BusinessRule("currency", f"{slug} is not among the supportedCurrencies of your invoice settings")
+        self.demand_supported(slug)
         least = self.minimum_amounts.get(slug)
         if least is not None and Fraction(units, 10**decimals) < Fraction(Decimal(least)):
             raise BusinessRule(asked, f"is less than {least} {slug}, the minimumAmounts of your invoice settings")
 
+    def demand_supported(self, slug: str, asked: str = "currency") -> None:
+        """Raises BusinessRule where the merchant wants no invoice in a coin. `asked` is the field that it came in."""
+        if self.supported_currencies and slug not in self.supported_currencies:
+            raise BusinessRule(asked, f"{slug} is not among the supportedCurrencies of your invoice settings")
+
     def auto_confirms(self, units: int, usd: Quote | None) -> bool:
         """Whether an invoice over `units` is completed by a payment in a block, before its confirmations. That needs a rate."""
-        threshold = Fraction(Decimal(self.auto_confirm_threshold))
-        return usd is not None and 0 < usd.worth(units) <= threshold
+        return usd is not None and self.auto_confirms_worth(usd.worth(units))
+
+    def auto_confirms_worth(self, dollars: Fraction) -> bool:
+        """The same of an invoice that is worth so much."""
+        return 0 < dollars <= Fraction(Decimal(self.auto_confirm_threshold))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
 
 from chalicelib.domain.ids import AssetId, TenantId
 from chalicelib.domain.invoices.invoices import Invoice
@@ -66,11 +67,16 @@ def figures(invoice: Invoice | None) -> Figures:
     """The amounts that one invoice adds. Without a stored rate it counts nothing in US dollars. A manual status is final.
 
     US dollars are rounded to cents once per invoice: what was asked for, and all that was received (`Quote.cents`).
+
+    Where the payer chooses, it counts under the latest choice, with the amounts that its record shows in that coin; before any,
+    under the first accepted coin, with the price in US dollars alone.
     """
     if invoice is None:
         return Figures()
     usd_amount = usd_received = 0
-    if invoice.usd is not None:
+    if invoice.choosing is not None:
+        usd_amount, usd_received = _dollar_cents(invoice, invoice.price), _dollar_cents(invoice, _credited(invoice))
+    elif invoice.usd is not None:
         usd_amount = invoice.usd.cents(invoice.amount)
         usd_received = invoice.usd.cents(invoice.received)
     return Figures(
@@ -84,6 +90,16 @@ def figures(invoice: Invoice | None) -> Figures:
     )
 
 
+def _credited(invoice: Invoice) -> Fraction:
+    return invoice.counted("confirmed") + invoice.counted("late")
+
+
+def _dollar_cents(invoice: Invoice, worth: Fraction) -> int:
+    """Of an invoice whose payer chooses: `worth` in its fiat as cents of a US dollar, at the rate of its creation."""
+    usd = None if invoice.choosing is None else invoice.choosing.usd
+    return 0 if usd is None else round(worth * usd.worth(1) * 100)
+
+
 def shard_of(invoice_id: str) -> str:
     return str(hashlib.sha256(invoice_id.encode()).digest()[0] % SHARDS)
 
@@ -93,7 +109,7 @@ def shard_key(invoice: Invoice) -> dict[str, str]:
     return {"tenant": invoice.tenant, "asset": invoice.asset, "shard": shard_of(invoice.id)}
 
 
-def deltas(before: Invoice | None, after: Invoice) -> dict[str, int]:
+def deltas(before: Invoice | None, after: Invoice | None) -> dict[str, int]:
     """The difference of each number of the shard between `before` and `after`; unchanged numbers are left out."""
     old, new = asdict(figures(before)), asdict(figures(after))
     moved = {name: new[name] - old[name] for name in COUNTS}

@@ -10,9 +10,8 @@ from chalicelib.domain.addresses.addresses import Address
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.deposits.deposits import Deposit
-from chalicelib.domain.ids import AssetId, asset_parts, network_parts
+from chalicelib.domain.ids import AssetId, NetworkId, asset_parts, network_parts
 from chalicelib.domain.invoices.invoices import Invoice, Payment
-from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.invoices.terms import Terms
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import format_units
@@ -23,8 +22,11 @@ from chalicelib.domain.treasury.moves import Move, transaction_state, transactio
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.approvals import withdrawal_text
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal, transaction_status
+from chalicelib.usecases.base.payment_requests import chosen_record, coin_and_network, misdirected_record, quoted, uri_of
 from chalicelib.usecases.base.refund_views import refund_record, standing, standing_by
 
+Tips = int | Mapping[NetworkId, int] | None
+"""The height of a chain; or of each network that holds payments, where they may be on several."""
 Holdings = Mapping[AssetId, WalletBalance]
 """The ledger's balances of one address by asset; a missing asset was never there."""
 
@@ -93,18 +95,14 @@ class Views:
         return None if self._rates is None else self._rates().usd(coin.slug, units, coin.decimals, self._now_ms)
 
     def _coin(self, asset: AssetId) -> Coin:
-        network, slug = asset_parts(asset)
-        coin = self._catalogue.coin(network_parts(network)[1], slug)
-        if coin is None:
-            raise LookupError(f"{asset} is not in the catalogue")
-        return coin
+        return self._catalogue.coin_of(asset)
 
-    def invoice(self, invoice: Invoice, tip: int | None = None) -> dict[str, Any]:
+    def invoice(self, invoice: Invoice, tip: Tips = None) -> dict[str, Any]:
         """`tip` is the chain's height, from which confirmations are counted; without it, confirmations are shown as far as they
         are certain."""
         coin = self._coin(invoice.asset)
         amount, uri = _formatter(coin), payment_uri(invoice, coin, self._catalogue)
-        return without_none(
+        record = without_none(
             {
                 "id": invoice.id,
                 "address": invoice.address,
@@ -121,8 +119,8 @@ class Views:
                 "redirectUrl": invoice.redirect_url,
                 "fiatAmount": invoice.fiat_amount,
                 "fiatCurrency": invoice.priced.fiat if invoice.priced is not None else None,
-                "rate": _quoted(invoice.priced or invoice.usd),
-                "transactions": [self._payment(invoice, payment, coin, tip) for payment in reversed(invoice.payments)],
+                "rate": quoted(invoice.priced or invoice.usd),
+                "transactions": [self._payment(invoice, payment, tip) for payment in reversed(invoice.payments)],
                 "paymentUri": uri or "",
                 "checkoutUrl": invoice.checkout_url,
                 "createdAt": iso(invoice.created_at),
@@ -133,16 +131,20 @@ class Views:
                 "shortfall": amount(invoice.shortfall) if invoice.shortfall else None,
                 **_forgiving(invoice.terms),
             }
-        ) | {"paymentUri": uri}
+        )
+        record |= {"paymentUri": uri} | misdirected_record(invoice, self._coin)
+        return record if invoice.choosing is None else record | chosen_record(invoice, invoice.choosing, self._coin)
 
-    def _payment(self, invoice: Invoice, payment: Payment, coin: Coin, tip: int | None) -> dict[str, Any]:
-        network = self._catalogue.networks[network_parts(invoice.network)[1]]
-        counted = depth(payment.block, tip)
-        return {
+    def _payment(self, invoice: Invoice, payment: Payment, tip: Tips) -> dict[str, Any]:
+        place, coin = invoice.network_of(payment), self._coin(invoice.asset_of(payment))
+        network = self._catalogue.networks[network_parts(place)[1]]
+        counted = depth(payment.block, tip.get(place) if isinstance(tip, Mapping) else tip)
+        shown = {
             "hash": payment.hash,
             "amount": format_units(payment.amount, coin.decimals),
             "confirmations": confirmations(network, payment.confirmed, counted),
         }
+        return shown if invoice.choosing is None else shown | coin_and_network(coin.asset)
 
     def deposit(self, deposit: Deposit, tip: int | None = None) -> dict[str, Any]:
         """`tip` is the chain's height, from which confirmations are counted; without it only the settled state is known."""
@@ -422,12 +424,6 @@ def total_usd(balances: Iterable[Mapping[str, Any]]) -> float | None:
     return float(sum((Decimal(str(value)) for value in values), Decimal(0)))
 
 
-def _quoted(quote: Quote | None) -> dict[str, Any] | None:
-    if quote is None:
-        return None
-    return {"fiat": quote.fiat, "value": quote.value, "at": iso(quote.at), "source": quote.source}
-
-
 def _forgiving(terms: Terms | None) -> dict[str, Any]:
     if terms is None:
         return {}
@@ -452,13 +448,6 @@ def _formatter(coin: Coin) -> Any:
 def payment_uri(invoice: Invoice, coin: Coin, catalogue: Catalogue) -> str | None:
     """The payment URI of what is still to be sent, for a wallet's camera: BIP 21 (bitcoin:, litecoin:), EIP-681 (ethereum:), tron:.
     None where nothing more should be sent."""
-    if not invoice.to_send:
+    if not invoice.to_send or invoice.address is None:
         return None
-    network = catalogue.networks[network_parts(invoice.network)[1]]
-    if network.family == "evm":
-        if coin.contract is None:
-            return f"ethereum:{invoice.address}@{network.chain_id}?value={invoice.to_send}"
-        return f"ethereum:{coin.contract}@{network.chain_id}/transfer?address={invoice.address}&uint256={invoice.to_send}"
-    amount = format_units(invoice.to_send, coin.decimals)
-    token = f"&token={coin.contract}" if coin.contract is not None else ""
-    return f"{network.slug}:{invoice.address}?amount={amount}{token}"
+    return uri_of(invoice.network, coin, invoice.address, invoice.to_send, catalogue)

@@ -41,6 +41,7 @@ from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views, views_now
+from chalicelib.usecases.deposits.counted_rates import counting_at, no_longer_unpriced
 from chalicelib.usecases.deposits.late_rates import at_its_worth
 from chalicelib.usecases.deposits.posting import DepositPostings, is_late
 from chalicelib.usecases.deposits.recorded_before import Claim, not_booked_yet
@@ -271,6 +272,8 @@ class Deposits:
         if tenant is not None:
             views = Views(self._store.catalogue(network.realm))
             deposit = at_its_worth(replace(deposit, late=is_late(deposit, invoice)), invoice, self._rates, news.at)
+            deposit, waits = counting_at(deposit, invoice, self._rates, news.at)
+            changes += waits
             deposit = self._book.told(news, deposit, "transaction.detected", views, tip, previous)
             if invoice is not None and not deposit.set_aside:
                 changes += changed(invoice, paid(news, invoice, None, deposit, views, tip))
@@ -375,9 +378,10 @@ class Deposits:
         """One transaction; where `epoch` is told, only while it still holds."""
         now = self._clock.now_ms()
         news = News(now)
-        flags = tuple(flag for flag in before.flags if flag not in (HELD, SET_ASIDE))
-        after = replace(next_version(before), status="orphaned", confirmed_at=None, flags=flags, round=before.round + 1)
-        changes: list[Change] = [] if epoch is None else [AtEpoch(network.id, epoch)]
+        after, changes = no_longer_unpriced(next_version(before))
+        flags = tuple(flag for flag in after.flags if flag not in (HELD, SET_ASIDE))
+        after = replace(after, status="orphaned", confirmed_at=None, flags=flags, round=before.round + 1)
+        changes += [] if epoch is None else [AtEpoch(network.id, epoch)]
         entry: JournalEntry | None = None
         if before.status == "pending":
             changes.append(Close(deposit_work(before)))

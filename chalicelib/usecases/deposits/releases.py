@@ -30,6 +30,7 @@ from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import views_now
+from chalicelib.usecases.deposits.counted_rates import counting_at
 from chalicelib.usecases.deposits.late_rates import at_its_worth
 from chalicelib.usecases.deposits.posting import DepositPostings, is_late
 from chalicelib.usecases.invoices.status import changed, paid
@@ -85,7 +86,8 @@ class Releases:
             network, views = catalogue.networks[network_parts(before.network)[1]], views_now(catalogue, self._rates_of, now)
             after, entry = self._held(before, by, now) if before.held else self._admitted(network, before, realm, by, now)
             invoice = self._book.invoice(before.tenant, after.invoice_id)
-            changes: list[Change] = [Save(after), *([] if entry is None else [Post(entry)])]
+            after, waits = counting_at(after, invoice, self._rates_of, now)
+            changes: list[Change] = [Save(after), *([] if entry is None else [Post(entry)]), *waits]
             balance = None if before.tenant is None else self._book.balance(before.tenant, before)
             changes += self._at_its_address(network, before, after, invoice, balance)
             if before.status == "confirmed":

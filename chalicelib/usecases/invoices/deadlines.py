@@ -70,14 +70,13 @@ class InvoiceDeadlines:
     def _commit(self, before: Invoice, after: Invoice, work: Sequence[Change]) -> Invoice:
         news = News(self._clock.now_ms())
         views = Views(self._store.catalogue(network_parts(before.network)[0]))
-        tip = self._invoices.tips([before]).get(before.network)
-        told = announce(news, before, next_version(after).settled(), views, tip)
+        told = announce(news, before, next_version(after).settled(), views, self._invoices.tips([before]))
         self._store.commit([*changed(before, told), *work, *news.emit()])
         return told
 
 
 def _expired_unpaid(invoice: Invoice) -> bool:
-    return invoice.status == "expired" and not any(getattr(invoice, name) for name in SUMS)
+    return invoice.status == "expired" and not invoice.payments and not any(invoice.counted(name) for name in SUMS)
 
 
 def _refused(invoice: Invoice, rule: str) -> BusinessRule:

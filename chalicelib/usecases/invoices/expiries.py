@@ -4,26 +4,32 @@ The open work lies in order of time, so one merchant's hundred thousand invoices
 many rows and takes a few of every merchant. It goes on where the last run of this process stopped, and begins again behind the last
 row. Then it takes all from the oldest on. A crash leaves nothing that the next run does not find: the work of an expired invoice is
 closed, all other work is open.
+
+An invoice whose payer chose coins of several networks expires once all of them are scanned to its end: its work moves from lane to
+lane.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.domain.invoices.choices import Choosing
 from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.fairness import in_turn
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
-from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.base.views import Tips, Views
 from chalicelib.usecases.invoices.invoices import expiry_work, work_key
 from chalicelib.usecases.invoices.status import changed, expired
-from chalicelib.usecases.ports.changes import Close, Conflict
+from chalicelib.usecases.ports.changes import Close, Conflict, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 
@@ -154,10 +160,32 @@ class _Run:
             # Where it has another deadline by now, the work of that one is open.
             self._store.commit([Close(work)])
             return
+        lane = None if before.choosing is None else self._behind(before, before.choosing)
+        if before.choosing is not None and lane is not None:
+            moved = before.choosing.in_lane(before.expires_at, [self._network], lane)
+            after = replace(next_version(before), choosing=moved)
+            self._store.commit([Save(after), Close(work), Open(expiry_work(after))])
+            return
         news = News(self._clock.now_ms())
         views = Views(self._store.catalogue(network_parts(before.network)[0]))
-        after = expired(news, before, views, tip if before.payments else None)
+        tips: Tips = tip if before.choosing is None or tip is None else {self._network: tip}
+        after = expired(news, before, views, tips if before.payments else None)
         self._store.commit([*changed(before, after), Close(work), *news.emit()])
+
+    def _behind(self, invoice: Invoice, choosing: Choosing) -> NetworkId | None:
+        """A network of its choices that may not be scanned up to its end yet, None where all are: a payment in time is never
+        missed. The work goes on in that network's lane, where it is due once that is scanned so far.
+
+        A network that is not active is not waited for: nothing is seen there.
+        """
+        catalogue = self._store.catalogue(network_parts(invoice.network)[0])
+        others = [network for network in choosing.unscanned(invoice.expires_at) if network != self._network]
+        active = [network for network in others if catalogue.networks[network_parts(network)[1]].status == "active"]
+        cursors = self._store.get_many([(Cursor, {"network": network}) for network in active]) if active else []
+        for network, cursor in zip(active, cursors, strict=True):
+            if cursor is None or cursor.block_time <= invoice.expires_at:
+                return network
+        return None
 
 
 def _owner(work: Work) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
 from chalicelib.domain.catalogue.fiats import FIATS, fiat_problem, unknown_fiat
 from chalicelib.domain.catalogue.rates import Rates, RatesOf, no_rates
@@ -33,8 +33,10 @@ _SEPARATOR = "|"
 
 
 def expiry_work(invoice: Invoice) -> Work:
-    """The obligation to expire an invoice when its time is over; in the lane of its network, which knows how far it is scanned."""
-    return Work("expiry", invoice.network, f"{invoice.expires_at:015d}", f"{invoice.tenant}{_SEPARATOR}{invoice.id}")
+    """The obligation to expire an invoice when its time is over; in the lane of its network, which knows how far it is scanned.
+    Where the payer chooses, `expiries` moves it to the lane of a chosen network that is behind."""
+    lane = invoice.network if invoice.choosing is None else invoice.choosing.lane
+    return Work("expiry", lane, f"{invoice.expires_at:015d}", f"{invoice.tenant}{_SEPARATOR}{invoice.id}")
 
 
 def work_key(work: Work) -> tuple[type[Invoice], dict[str, str]]:
@@ -119,13 +121,12 @@ class Invoices:
         if coin.status != "ACTIVE":
             raise BusinessRule("currency", f"{coin.slug} on {slug} is not active")
         settings, halted = self._settings.for_new(tenant, network.id)
-        _demand_scanning(network, halted)
+        demand_scanning(network, halted)
         now = self._clock.now_ms()
-        base = self._public_url or wishes.gateway_url
         worth = _priced(coin, price, self._rates(realm), now)
         asked = "amount" if worth.priced is None else "fiatAmount"
         settings.demand(coin.slug, worth.amount, coin.decimals, asked)
-        _demand_minimum(coin, worth.amount, asked, self._rates(realm), now)
+        demand_minimum(coin, worth.amount, asked, self._rates(realm), now)
         invoice_id = new_id("inv", now)
         address, changes = self._addresses.prepare(tenant, network, widest(network), invoice_id=invoice_id)
         invoice = Invoice(
@@ -138,24 +139,29 @@ class Invoices:
             amount=worth.amount,
             created_at=now,
             expires_at=now + (wishes.expires_in or settings.time_to_pay) * 1000,
-            external_id=wishes.external_id,
-            description=wishes.description,
-            redirect_url=wishes.redirect_url,
-            cancel_url=wishes.cancel_url,
-            metadata=wishes.metadata,
             terms=settings.terms_with(wishes.terms),
             auto_confirm=settings.auto_confirms(worth.amount, worth.usd),
             usd=worth.usd,
             priced=worth.priced,
             fiat_amount=price.amount if isinstance(price, FiatPrice) else None,
-            checkout_url=None if base is None else f"{base}/pay/{invoice_id}",
             emitted=1,
         )
-        return self._new(invoice, changes, catalogue)
+        return self.creation(invoice, wishes, changes)
 
-    def _new(self, invoice: Invoice, changes: Sequence[Change], catalogue: Catalogue) -> Creation[NewInvoice]:
+    def creation(self, invoice: Invoice, wishes: Wishes, changes: Sequence[Change] = ()) -> Creation[NewInvoice]:
+        """What is committed for `invoice` with the merchant's terms; `changes` store its address, where it has one."""
+        base = self._public_url or wishes.gateway_url
+        invoice = replace(
+            invoice,
+            external_id=wishes.external_id,
+            description=wishes.description,
+            redirect_url=wishes.redirect_url,
+            cancel_url=wishes.cancel_url,
+            metadata=wishes.metadata,
+            checkout_url=None if base is None else f"{base}/pay/{invoice.id}",
+        )
         news = News(invoice.created_at)
-        shown = Views(catalogue).invoice(invoice)
+        shown = Views(self._store.catalogue(network_parts(invoice.network)[0])).invoice(invoice)
         news.tell(invoice.tenant, "invoice.created", invoice.id, 1, shown)
         unique = [] if invoice.external_id is None else [Save(ExternalId(invoice.tenant, invoice.external_id, invoice.id))]
         made = [*unique, *changes, *changed(None, invoice), Open(expiry_work(invoice)), *news.emit()]
@@ -195,7 +201,8 @@ class Invoices:
             before = self.get(tenant, invoice_id)
             news = News(now)
             views = Views(self._store.catalogue(network_parts(before.network)[0]))
-            after = set_by_hand(news, before, status, by, now, views, self.tips([before]).get(before.network))
+            tips = self.tips([before])
+            after = set_by_hand(news, before, status, by, now, views, tips)
             self._store.commit([*changed(before, after), *news.emit()])
             return after
 
@@ -203,14 +210,14 @@ class Invoices:
 
     def tips(self, invoices: Sequence[Invoice]) -> dict[NetworkId, int]:
         """The heights, as last seen, of the chains that hold payments of `invoices`: one read, none where nothing is paid."""
-        networks = sorted({invoice.network for invoice in invoices if invoice.payments})
+        networks = sorted({invoice.network_of(payment) for invoice in invoices for payment in invoice.payments})
         if not networks:
             return {}
         cursors = self._store.get_many([(Cursor, {"network": network}) for network in networks])
         return {cursor.network: cursor.tip for cursor in cursors if cursor is not None}
 
 
-def _demand_scanning(network: Network, halted: bool) -> None:
+def demand_scanning(network: Network, halted: bool) -> None:
     """Raises BusinessRule where a payment would not be seen or not be credited."""
     if network.status != "active":
         raise BusinessRule("network", f"{network.slug} is not active here: payments to it would not be seen")
@@ -218,7 +225,7 @@ def _demand_scanning(network: Network, halted: bool) -> None:
         raise BusinessRule("network", f"{network.slug} is halted: nothing is credited there until the operator has looked at it")
 
 
-def _demand_minimum(coin: Coin, units: int, asked: str, rates: Rates, now_ms: int) -> None:
+def demand_minimum(coin: Coin, units: int, asked: str, rates: Rates, now_ms: int) -> None:
     """Raises BusinessRule where `units` are less than the coin's minDepositAmount: a payment of it would be too little elsewhere.
 
     A minimum in USD without a fresh rate refuses nothing.
@@ -243,10 +250,10 @@ class _Worth:
 
 def _priced(coin: Coin, price: int | FiatPrice, rates: Rates, now_ms: int) -> _Worth:
     """Raises BusinessRule where there is no fresh rate for a fiat price."""
-    usd = _quote(rates, coin, "USD", now_ms)
+    usd = fresh_quote(rates, coin, "USD", now_ms)
     if isinstance(price, int):
         return _Worth(price, None, usd)
-    priced = _quote(rates, coin, price.currency, now_ms)
+    priced = fresh_quote(rates, coin, price.currency, now_ms)
     if priced is None:
         raise BusinessRule("fiatCurrency", f"there is no fresh rate of {coin.slug} in {price.currency} now")
     amount = priced.units_for(price.amount)
@@ -255,7 +262,7 @@ def _priced(coin: Coin, price: int | FiatPrice, rates: Rates, now_ms: int) -> _W
     return _Worth(amount, priced, usd)
 
 
-def _quote(rates: Rates, coin: Coin, fiat: str, now_ms: int) -> Quote | None:
+def fresh_quote(rates: Rates, coin: Coin, fiat: str, now_ms: int) -> Quote | None:
     """The fresh rate as an invoice keeps it; a stale one never."""
     rate = rates.fresh(coin.slug, now_ms, fiat)
     if rate is None or rate.decimal <= 0:

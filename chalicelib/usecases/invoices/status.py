@@ -8,13 +8,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from chalicelib.domain.deposits.deposits import Deposit, late_worth_of, payment_of, share_of
-from chalicelib.domain.invoices.invoices import SUMS, Invoice
+from chalicelib.domain.deposits.deposits import Deposit, counted_share, late_worth_of, misdirected_of, payment_of, share_of
+from chalicelib.domain.invoices.choices import Choice, PaidIn
+from chalicelib.domain.invoices.invoices import PAYMENTS_KEPT, SUMS, Invoice
 from chalicelib.domain.invoices.quotes import exact
 from chalicelib.domain.invoices.totals import InvoiceTotals, deltas, shard_key
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.outbox import News
-from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.base.views import Tips, Views
 from chalicelib.usecases.ports.changes import Add, Change, Save
 
 Shown = Mapping[str, Any]
@@ -27,14 +28,18 @@ _TOLD_BY_HAND = tuple(name for name in _TOLD if name != "invoice.cancelled")
 
 
 def changed(before: Invoice | None, after: Invoice | None) -> list[Change]:
-    """The changes that store an invoice and its sums; none where it stays as it is. Two items at most."""
+    """The changes that store an invoice and its sums; none where it stays as it is. Two items at most, three where a payer chooses
+    another coin, under which it counts from then on."""
     if after is None or after is before:
         return []
+    if before is not None and before.asset != after.asset:
+        gone, there = deltas(before, None), deltas(None, after)
+        return [Save(after), Add(InvoiceTotals, shard_key(before), gone), Add(InvoiceTotals, shard_key(after), there)]
     moved = deltas(before, after)
     return [Save(after), *([Add(InvoiceTotals, shard_key(after), moved)] if moved else [])]
 
 
-def announce(news: News, before: Invoice, after: Invoice, views: Views, tip: int | None, shown: Shown | None = None) -> Invoice:
+def announce(news: News, before: Invoice, after: Invoice, views: Views, tip: Tips, shown: Shown | None = None) -> Invoice:
     """Tell the change between the two; the invoice with its count of events raised. `tip` is how high its chain is, from which
     confirmations of its payments are counted; `shown` its public record, where that is rendered already."""
     if after.status == before.status:
@@ -55,7 +60,7 @@ def tell(news: News, invoice: Invoice, name: str, shown: Shown, previous: str | 
     return told
 
 
-def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, views: Views, tip: int | None) -> Invoice:
+def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, views: Views, tip: Tips) -> Invoice:
     """The invoice with a status set by hand. Told where there is an event of that name; never as reverted, since no payment was
     reversed."""
     after = replace(next_version(before), manual_status=status, manual_by=by, manual_at=now_ms).settled()
@@ -64,7 +69,7 @@ def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, 
     return tell(news, after, f"invoice.{status}", views.invoice(after, tip), before.status)
 
 
-def expired(news: News, before: Invoice, views: Views, tip: int | None) -> Invoice:
+def expired(news: News, before: Invoice, views: Views, tip: Tips) -> Invoice:
     """The invoice once its time is over. Also where enough money is on its way or there: should that fall out of the chain, the
     time is over all the same."""
     after = replace(next_version(before), expired=True).settled()
@@ -75,26 +80,26 @@ def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: 
     """The invoice after a deposit for it went from `old` to `new`: seen, in another block, credited, held, let go, orphaned.
     `old` is None for one that was not for it until now.
 
-    Another coin on its address is the merchant's, not the invoice's.
+    Another coin on its address is the merchant's, and listed as misdirected.
     """
-    if new.asset != before.asset:
-        return before
+    if not before.counts(new.asset):
+        return _misdirected(before, old, new)
     share, had = share_of(new), share_of(old)
-    sums = {name: getattr(before, name) + share.get(name, 0) - had.get(name, 0) for name in SUMS}
     comes_late = bool({"late", "late_unconfirmed"} & share.keys()) and not {"late", "late_unconfirmed"} & had.keys()
+    ends = before.expired
     if comes_late and not before.expired and new.block_number is not None:
-        without = replace(before, unconfirmed=before.unconfirmed - had.get("unconfirmed", 0))
         # A block after its time is in the chain: nobody has to wait for the clock.
-        sums["expired"] = without.settled_status() in ("pending", "partial")
-    after = replace(_showing(before, old, new), **sums, late_worth=_late_worth(before, old, new), version=version_after(before))
-    after = after.settled()
+        ends = before.settled_status(without=_unconfirmed(before, old)) in ("pending", "partial")
+    counting = _counting(_showing(before, old, new), old, new)
+    after = replace(counting, expired=ends, late_worth=_late_worth(before, old, new), version=version_after(before)).settled()
+    heights: Tips = tip if before.choosing is None or tip is None else {new.network: tip}
     if not comes_late:
-        return announce(news, before, after, views, tip)
-    shown = views.invoice(after, tip)
+        return announce(news, before, after, views, heights)
+    shown = views.invoice(after, heights)
     if after.status in _BY_PAYMENT:
         # The payment is told before what it does.
-        return announce(news, before, tell(news, after, "invoice.late_payment", shown), views, tip, shown)
-    return tell(news, announce(news, before, after, views, tip, shown), "invoice.late_payment", shown)
+        return announce(news, before, tell(news, after, "invoice.late_payment", shown), views, heights, shown)
+    return tell(news, announce(news, before, after, views, heights, shown), "invoice.late_payment", shown)
 
 
 def _late_worth(invoice: Invoice, old: Deposit | None, new: Deposit) -> Mapping[str, str] | None:
@@ -107,6 +112,42 @@ def _late_worth(invoice: Invoice, old: Deposit | None, new: Deposit) -> Mapping[
         for name in sorted({*known, *share, *had})
     }
     return {name: exact(worth) for name, worth in sums.items() if worth} or None
+
+
+def _counting(invoice: Invoice, old: Deposit | None, new: Deposit) -> Invoice:
+    """Its sums with the share of a deposit as it is now, in the place of what it was."""
+    if invoice.choosing is None:
+        share, had = share_of(new), share_of(old)
+        return replace(invoice, **{name: getattr(invoice, name) + share.get(name, 0) - had.get(name, 0) for name in SUMS})
+    accepted, choice = invoice.choosing.accepted(new.asset), invoice.choosing.choice(new.asset)
+    if accepted is not None and choice is None:
+        beside = next((one.family for one in invoice.choosing.choices if one.address == new.address), new.network)
+        choice = Choice(new.asset, accepted.decimals, beside, new.address, new.address_id)
+    if choice is None:
+        raise LookupError(f"{invoice.id} takes no {new.asset}")
+    moved = choice.moved(counted_share(old), counted_share(new))
+    shown = {payment.deposit for payment in invoice.payments}
+    paid_in = tuple(one for one in invoice.choosing.paid_in if one.deposit in shown and one.deposit != new.id)
+    if new.id in shown:
+        worth = Fraction(0) if new.rate is None else new.rate.worth(new.amount)
+        paid_in = (*paid_in, PaidIn(new.id, new.asset, exact(worth)))
+    return replace(invoice, choosing=replace(invoice.choosing.with_choice(moved), paid_in=paid_in))
+
+
+def _unconfirmed(invoice: Invoice, deposit: Deposit | None) -> Fraction:
+    """The part of what is unconfirmed that is the deposit's, in the price's unit."""
+    share = counted_share(deposit)
+    return Fraction(share.units.get("unconfirmed", 0)) if invoice.choosing is None else share.worth("unconfirmed")
+
+
+def _misdirected(invoice: Invoice, old: Deposit | None, new: Deposit) -> Invoice:
+    """The invoice with a deposit that does not count for it, as long as that is in the chain or about to be."""
+    known = invoice.misdirected or ()
+    if new.status == "orphaned" or new.set_aside:
+        after = tuple(one for one in known if one.deposit != new.id)
+    else:
+        after = (*known, misdirected_of(new))[-PAYMENTS_KEPT:] if old is None else known
+    return invoice if after == known else replace(next_version(invoice), misdirected=after or None)
 
 
 def _showing(invoice: Invoice, old: Deposit | None, new: Deposit) -> Invoice:

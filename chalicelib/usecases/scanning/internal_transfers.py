@@ -72,7 +72,9 @@ class InternalTransfers:
         place = self._store.get(Reconciled, network=self._network.id)
         before = place or Reconciled(self._network.id, version=0)
         invoices, after = next_looks(self._store, self._network.id, before)
-        booked = self._leniently([self._context.form(invoice.address) for invoice in invoices])
+        own = family_key(self._network)
+        addresses = [address for invoice in invoices if (address := invoice.address_in(own)) is not None]
+        booked = self._leniently([self._context.form(address) for address in addresses])
         if booked is None:
             return 0
         if place is None or after != before:

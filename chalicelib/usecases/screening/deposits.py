@@ -38,8 +38,7 @@ class DepositScreening:
         invoice = self._store.get(Invoice, tenant=deposit.tenant, id=deposit.invoice_id)
         if invoice is None:
             return False
-        # Blocks of another EVM network have numbers of their own.
-        return invoice.takes_any(deposit.block_number if invoice.network == deposit.network else None)
+        return invoice.takes_any(deposit.block_number, deposit.network)
 
     def _minimum(self, network: Network, coin: Coin) -> int:
         """Units below which a deposit is not the merchant's."""

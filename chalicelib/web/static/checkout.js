@@ -42,12 +42,12 @@
 
   async function look() {
     const answer = await fetch(card().dataset.ask);
-    if (answer.status === 404) return location.reload();
+    if (answer.status === 404) return location.assign(card().dataset.page);
     if (!answer.ok) throw new Error(answer.status);
     const { expiresIn, ...shown } = await answer.json();
     ends = performance.now() + expiresIn * 1000;
     if (JSON.stringify(shown) !== known) {
-      const page = await fetch(location.href, { cache: "no-store" });
+      const page = await fetch(card().dataset.page, { cache: "no-store" });
       if (!page.ok) throw new Error(page.status);
       takeOver(new DOMParser().parseFromString(await page.text(), "text/html"));
     }

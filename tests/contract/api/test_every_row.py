@@ -649,6 +649,14 @@ def _(a: Caller) -> None:
     assert longer["expiresAt"] > made["expiresAt"]
 
 
+@row("Decisions", "POST", "/pay/{invoiceId}/choice")
+def _(a: Caller) -> None:
+    made = a.ok(201, "POST", "/v1/invoices", {"fiatAmount": "30", "fiatCurrency": "USD", "accept": [{"coin": "eth"}]})
+    choice = a.stack.call("POST", f"/v1/pay/{made['id']}/choice", json={"coin": "eth", "network": "ethereum"})
+    assert (choice.status, choice.json["amount"], choice.json["missing"]) == (200, "0.01", "0.01")
+    assert choice.json.keys() == {"coin", "network", "address", "amount", "missing", "rate", "lockedUntil", "paymentUri"}
+
+
 @row("Decisions", "GET", "/health")
 def _(a: Caller) -> None:
     assert a.stack.call("GET", "/health").json["status"] == "ok"

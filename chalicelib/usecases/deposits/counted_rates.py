@@ -1,0 +1,106 @@
+"""The rate at which a deposit counts for an invoice whose payer chooses the coin: decided once, and stored with the deposit.
+
+It is the quote whose lock holds the payment's time; else the fresh rate when the deposit is first seen. Where there is none, the
+deposit waits: it is flagged, its obligation `unpriced` is open, and it counts nothing for its invoice. Each poll of its network
+looks again. A crash leaves the obligation; the deposit's version decides between two polls, and between a poll and a
+reorganisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.rates import RatesOf
+from chalicelib.domain.deposits.deposits import UNPRICED, Deposit
+from chalicelib.domain.ids import asset_parts, network_parts
+from chalicelib.domain.invoices.choices import Choosing
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.invoices.quotes import Quote
+from chalicelib.domain.versions import next_version
+from chalicelib.domain.work import Work, time_order
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
+from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.deposits.posting import DepositPostings
+from chalicelib.usecases.invoices.status import changed, paid
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Save
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+
+_AT_ONCE = 100
+
+
+def unpriced_work(deposit: Deposit) -> Work:
+    """The obligation to find the rate of a deposit, in the lane of its network."""
+    return Work("unpriced", deposit.network, time_order(deposit.created_at), deposit.id)
+
+
+def counting_at(deposit: Deposit, invoice: Invoice | None, rates: RatesOf, now_ms: int) -> tuple[Deposit, list[Change]]:
+    """The deposit with its rate where its invoice needs one, and the obligation to find it where there is none now.
+
+    A rate that was decided before stays: what a reorganisation took away comes back as it was.
+    """
+    if invoice is None or invoice.choosing is None or deposit.rate is not None or deposit.unpriced or deposit.set_aside:
+        return deposit, []
+    if not invoice.counts(deposit.asset):
+        return deposit, []
+    quote = _rate(deposit, invoice.choosing, rates, now_ms)
+    if quote is not None:
+        return replace(deposit, rate=quote), []
+    waiting = replace(deposit, flags=(*deposit.flags, UNPRICED))
+    return waiting, [Open(unpriced_work(waiting))]
+
+
+def no_longer_unpriced(deposit: Deposit) -> tuple[Deposit, list[Change]]:
+    """The deposit without its wait for a rate: it fell out of the chain, and is looked at anew when it comes back."""
+    if not deposit.unpriced:
+        return deposit, []
+    return replace(deposit, flags=tuple(flag for flag in deposit.flags if flag != UNPRICED)), [Close(unpriced_work(deposit))]
+
+
+def _rate(deposit: Deposit, choosing: Choosing, rates: RatesOf, now_ms: int) -> Quote | None:
+    choice, accepted = choosing.choice(deposit.asset), choosing.accepted(deposit.asset)
+    promised = None if choice is None else choice.quote_at(deposit.paid_at)
+    if promised is not None or accepted is None:
+        return promised
+    network, slug = asset_parts(deposit.asset)
+    known = rates(network_parts(network)[0]).fresh(slug, now_ms, choosing.fiat)
+    if known is None or known.decimal <= 0:
+        return None
+    return Quote(choosing.fiat, f"{Decimal(known.value):f}", accepted.decimals, known.at, known.source)
+
+
+class UnpricedPayments:
+    """Finds the rates of deposits that wait for one. One network's."""
+
+    def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf) -> None:
+        self._network, self._store, self._clock, self._rates = network, store, clock, rates
+        self._book = DepositPostings(store, rules)
+
+    def work(self, more: Callable[[], bool] = lambda: True) -> None:
+        """Look at those that wait, oldest first, while there is time. One read where nothing waits. Raises Failures."""
+        with Each(f"{self._network.id}: rates of payments") as each:
+            for work in self._store.open_work("unpriced", self._network.id, limit=_AT_ONCE):
+                if not more():
+                    return
+                each.take(work.id, partial(until_settled, partial(self._price, work)))
+
+    def _price(self, work: Work) -> None:
+        before = self._store.get(Deposit, id=work.id)
+        invoice = None if before is None else self._book.invoice(before.tenant, before.invoice_id)
+        if before is None or not before.unpriced or invoice is None or invoice.choosing is None:
+            self._store.commit([Close(work)])
+            return
+        now = self._clock.now_ms()
+        quote = _rate(before, invoice.choosing, self._rates, now)
+        if quote is None:
+            return
+        after, closing = no_longer_unpriced(replace(next_version(before), rate=quote))
+        news, views = News(now), Views(self._store.catalogue(self._network.realm))
+        moved = changed(invoice, paid(news, invoice, before, after, views, self._book.tip(self._network)))
+        self._store.commit([Save(after), *closing, *moved, *news.emit()])

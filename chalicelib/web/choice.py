@@ -1,0 +1,65 @@
+"""The part of the checkout page where a payer chooses the coin: plain forms, one for each coin, which need no script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+_PAYABLE = ("pending", "partial")
+
+
+def is_choosable(shown: Mapping[str, Any]) -> bool:
+    """Whether a coin can be chosen now, for the first time or another one."""
+    return "accept" in shown and shown["status"] in _PAYABLE and shown["expiresIn"] > 0
+
+
+def to_choose(shown: Mapping[str, Any]) -> tuple[str, str]:
+    """What the page says while nothing can be paid: before a choice, or where a coin has no rate now."""
+    if shown["currency"] is None:
+        return "Choose how to pay", "The amount is worked out when you choose, and the rate is kept for you for a while."
+    return f"There is no rate for {shown['symbol']} now", "Choose another coin, or wait: this page goes on as soon as there is one."
+
+
+def misdirected(shown: Mapping[str, Any]) -> list[str]:
+    """What came in a coin, or on a network, that does not count."""
+    return [
+        f"{one['amount']} {one['coin'].upper()} came on {one['network']}. It does not count here: ask the shop what becomes of it."
+        for one in shown.get("misdirected", ())
+    ]
+
+
+def rate_facts(shown: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The price in fiat and the rate that is kept, by name."""
+    if "accept" not in shown:
+        return []
+    facts = [("Price", f"{shown['fiatAmount']} {shown['fiatCurrency']}")]
+    rate, until = shown["rate"], shown["lockedUntil"]
+    if rate is not None:
+        facts.append(("Rate", f"1 {shown['symbol']} = {rate['value']} {rate['fiat']}"))
+    if until is not None and shown["status"] in _PAYABLE:
+        facts.append(("Rate kept until", f"{until[11:16]} UTC"))
+    if shown["paidPercent"] != "0":
+        facts.append(("Paid", f"{shown['paidPercent']} %"))
+    return facts
+
+
+def offers(own: str, shown: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """A form for each coin that can be chosen. `own` is the page's path, safe in HTML."""
+    if not is_choosable(shown):
+        return ""
+    now = (shown["currency"], shown["network"])
+    others = [one for one in shown["accept"] if (one["coin"], one["network"]) != now]
+    forms = "".join(_form(own, one, names) for one in others)
+    if shown["currency"] is None or not forms:
+        return f'<div class="offers">{forms}</div>'
+    return f'<details class="others"><summary>Pay with another coin</summary><div class="offers">{forms}</div></details>'
+
+
+def _form(own: str, one: Mapping[str, str], names: Mapping[str, str]) -> str:
+    coin, network, name = escape(one["coin"]), escape(one["network"]), escape(names.get(one["network"], one["network"]))
+    return (
+        f'<form method="post" action="{own}/choice"><input type="hidden" name="coin" value="{coin}">'
+        f'<input type="hidden" name="network" value="{network}">'
+        f'<button class="offer"><b>{coin.upper()}</b> <span>{name}</span></button></form>'
+    )
