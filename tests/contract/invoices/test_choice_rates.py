@@ -1,0 +1,238 @@
+"""Rates of an invoice whose payer chooses: locked, moved, stale; and when such an invoice expires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.catalogue.rates import Rate, Rates
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.wiring import services
+from tests.support.shop import Shop, open_shop
+from tests.support.stack import Stack
+
+OFFERS = [{"coin": "eth", "network": "ethereum"}, {"coin": "usdt", "network": "ethereum"}, {"coin": "ltc", "network": "litecoin"}]
+SetRates = Callable[..., None]
+
+
+@pytest.fixture
+def shop(stack: Stack) -> Iterator[Shop]:
+    with open_shop(stack) as opened:
+        yield opened
+
+
+@pytest.fixture
+def set_rates(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> SetRates:
+    """Gives coins a rate in US dollars as of now; those that are not named have none."""
+
+    def to(**values: str) -> None:
+        now = services().clock_of("test").now_ms()
+        made = Rates(Rate(coin, "USD", value, now, "test") for coin, value in values.items())
+        monkeypatch.setitem(services().wiring.parts.__dict__, "_fixed_rates", made)
+
+    return to
+
+
+def choosable(shop: Shop, price: str = "300", **more: Any) -> dict[str, Any]:
+    made = shop.post("/v1/invoices", {"fiatAmount": price, "fiatCurrency": "USD", "accept": OFFERS, **more})
+    assert made.status == 201, made.body
+    return dict(made.json)
+
+
+def choose(shop: Shop, invoice: dict[str, Any], coin: str) -> Any:
+    network = next(one["network"] for one in OFFERS if one["coin"] == coin)
+    answer = shop.stack.call("POST", f"/v1/pay/{invoice['id']}/choice", json={"coin": coin, "network": network})
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+def advance(shop: Shop, seconds: int) -> None:
+    assert shop.post("/v1/sandbox/clock", {"advance": seconds}).status == 201
+
+
+def stored(invoice: dict[str, Any]) -> Invoice:
+    (found,) = [one for one in services().store.every(Invoice) if one.id == invoice["id"]]
+    return found
+
+
+def test_a_payment_in_the_lock_counts_at_the_locked_rate(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(eth="3000")
+    invoice = choosable(shop)
+    choice = choose(shop, invoice, "eth")
+    set_rates(eth="1000")
+    shop.pay(choice["address"], "0.1")
+    shop.turn()
+    assert shop.status(invoice) == "confirming"
+
+
+def test_a_payment_outside_every_lock_counts_at_the_rate_of_its_arrival(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(eth="3000")
+    invoice = choosable(shop)
+    choice = choose(shop, invoice, "eth")
+    advance(shop, 901)
+    set_rates(eth="2000")
+    shop.pay(choice["address"], "0.1")
+    shop.turn()
+    set_rates(eth="4000")
+    shown = shop.shown(invoice)
+    assert (shown["status"], shown["amount"], shown["missing"]) == ("partial", "0.075", "0.025"), "200 of 300 are paid"
+    assert shown["address"] == choice["address"], "the rest is quoted anew on the same address"
+    shop.pay(choice["address"], "0.025")
+    shop.mine()
+    shop.turn()
+    shown = shop.shown(invoice)
+    assert (shown["status"], shown["paidPercent"], shown["received"]) == ("completed", "100", "0.075")
+    assert shown["choices"][0]["received"] == "0.125"
+
+
+def test_stale_rates_refuse_the_choice(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(eth="3000")
+    invoice = choosable(shop)
+    advance(shop, 1000)
+    answer = shop.stack.call("POST", f"/v1/pay/{invoice['id']}/choice", json={"coin": "eth", "network": "ethereum"})
+    assert (answer.status, answer.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert "no fresh rate of eth in USD" in answer.json["error"]["message"]
+    assert shop.shown(invoice)["address"] is None
+
+
+def test_without_a_fresh_rate_a_lock_that_ended_stays_ended(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(eth="3000")
+    invoice = choosable(shop)
+    choose(shop, invoice, "eth")
+    version = stored(invoice).version
+    advance(shop, 1000)
+    shown = shop.shown(invoice)
+    assert stored(invoice).version == version
+    status = shop.stack.call("GET", f"/v1/pay/{invoice['id']}/status").json
+    assert "paymentUri" not in status
+    assert status["lockedUntil"] == shown["choices"][0]["lockedUntil"]
+    page = shop.stack.call("GET", f"/pay/{invoice['id']}").body.decode()
+    assert "There is no rate for ETH now" in page
+    assert "time to pay is over" not in page
+
+
+def test_a_payment_that_waits_for_a_rate_counts_once_there_is_one(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(eth="3000")
+    invoice = choosable(shop)
+    choice = choose(shop, invoice, "eth")
+    advance(shop, 1000)
+    shop.pay(choice["address"], "0.1")
+    shop.turn()
+    shown = shop.shown(invoice)
+    assert (shown["status"], shown["choices"][0]["unconfirmed"]) == ("pending", "0.1")
+    (deposit,) = [one for one in services().store.every(Deposit) if one.invoice_id == invoice["id"]]
+    assert deposit.flags == ("unpriced",)
+    shop.mine()
+    shop.turn()
+    assert (shop.status(invoice), shop.available()) == ("pending", "0.1"), "it is the merchant's whatever a rate says"
+    set_rates(eth="1500")
+    shop.turn()
+    shown = shop.shown(invoice)
+    assert (shown["status"], shown["paidPercent"]) == ("partial", "50")
+    (deposit,) = [one for one in services().store.every(Deposit) if one.invoice_id == invoice["id"]]
+    assert (deposit.flags, deposit.rate is not None) == ((), True)
+    assert [work for work in services().store.every_work() if work.kind == "unpriced"] == []
+
+
+def test_a_payment_that_waits_for_a_rate_may_fall_out(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(eth="3000")
+    invoice = choosable(shop)
+    choice = choose(shop, invoice, "eth")
+    advance(shop, 1000)
+    shop.pay(choice["address"], "0.1")
+    shop.turn()
+    shop.reorg(3, remine=True)
+    shop.turn()
+    assert [work.kind for work in services().store.every_work() if work.kind == "unpriced"] == ["unpriced"]
+    set_rates(eth="3000")
+    shop.turn()
+    assert shop.status(invoice) == "confirming"
+    shop.reorg(5)
+    set_rates(eth="1")
+    shop.turn()
+    shown = shop.shown(invoice)
+    assert (shown["status"], shown["choices"][0]["unconfirmed"]) == ("pending", "0")
+
+
+def test_what_a_reorganisation_brings_back_counts_at_its_first_rate(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(eth="3000")
+    invoice = choosable(shop)
+    choice = choose(shop, invoice, "eth")
+    shop.pay(choice["address"], "0.05")
+    shop.turn()
+    set_rates(eth="1")
+    advance(shop, 1000)
+    shop.reorg(3, remine=True)
+    shop.turn()
+    assert shop.shown(invoice)["choices"][0]["unconfirmed"] == "0.05"
+    assert stored(invoice).choosing.choices[0].worth["unconfirmed"] == "150"  # type: ignore[union-attr]
+
+
+def test_a_tolerated_shortfall_completes_it(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(eth="3000", usdt="1")
+    invoice = choosable(shop, tolerancePercent=1)
+    address = choose(shop, invoice, "eth")["address"]
+    shop.pay(address, "0.05")
+    shop.pay(choose(shop, invoice, "usdt")["address"], "147", "usdt")
+    shop.mine()
+    shop.turn()
+    shown = shop.shown(invoice)
+    assert (shown["status"], shown["missing"], shown["shortfall"], shown["paidPercent"]) == ("completed", "0", "3", "99")
+
+
+def test_it_expires_once_every_chosen_network_is_scanned(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(eth="3000", ltc="80")
+    invoice = choosable(shop, expiresIn=60)
+    choose(shop, invoice, "eth")
+    place = choose(shop, invoice, "ltc")["address"]
+    shop.turn()
+    litecoin = services().catalogue("test").coins["litecoin", "ltc"]
+    services().sandbox.deposit(litecoin.network, place, litecoin, 375_000_000)
+    advance(shop, 61)
+    shop.turn()
+    assert shop.status(invoice) == "pending", "litecoin may hold a payment in time"
+    assert [work.lane for work in services().store.every_work() if work.kind == "expiry"] == ["test:litecoin"]
+    shop.stack.drain(only=("poll_litecoin", "relay"), hurry=True)
+    assert shop.status(invoice) == "confirming", "it was in time"
+    assert stored(invoice).expired
+    assert [work for work in services().store.every_work() if work.kind == "expiry"] == []
+
+
+def test_it_expires_in_the_lane_where_it_is_last(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(eth="3000", ltc="80")
+    invoice = choosable(shop, expiresIn=60)
+    choose(shop, invoice, "ltc")
+    choose(shop, invoice, "eth")
+    advance(shop, 61)
+    for _ in range(3):
+        shop.stack.drain(only=("poll_ethereum", "poll_litecoin", "relay"), hurry=True)
+    assert shop.status(invoice) == "expired"
+    assert shop.told(invoice["id"])["invoice.expired"] == 1
+
+
+def test_one_that_nobody_chose_for_expires(shop: Shop) -> None:
+    invoice = choosable(shop, expiresIn=60)
+    advance(shop, 61)
+    shop.turn()
+    assert shop.status(invoice) == "expired"
+
+
+def test_it_is_cancelled_and_given_more_time_like_any_other(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(eth="3000", ltc="80")
+    invoice = choosable(shop, expiresIn=60)
+    choose(shop, invoice, "ltc")
+    choose(shop, invoice, "eth")
+    advance(shop, 61)
+    shop.turn()
+    assert [work.lane for work in services().store.every_work() if work.kind == "expiry"] == ["test:litecoin"]
+    assert shop.post(f"/v1/invoices/{invoice['id']}/extend", {"expiresIn": 600}).status == 200
+    shop.stack.drain(only=("poll_ethereum", "poll_litecoin", "relay"), hurry=True)
+    assert shop.status(invoice) == "pending"
+    answer = shop.stack.call("DELETE", f"/v1/invoices/{invoice['id']}", shop.key)
+    assert (answer.status, answer.json["status"]) == (200, "cancelled")
+    assert [work for work in services().store.every_work() if work.kind == "expiry"] == []
+    refused = shop.stack.call("POST", f"/v1/pay/{invoice['id']}/choice", json={"coin": "eth"})
+    assert (refused.status, refused.json["error"]["code"]) == (400, "VALIDATION_ERROR")
