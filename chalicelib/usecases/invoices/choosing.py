@@ -156,8 +156,8 @@ class Choices:
             return self._again(before, choosing, known)
         coin = catalogue.coins[network_parts(asset_parts(accepted.asset)[0])[1], slug]
         choice, changes = self._made(before, choosing, coin, known)
-        after = replace(next_version(before), choosing=replace(choosing.with_choice(choice), latest=choice.asset))
-        after = _with_latest(after, after.choosing)
+        made = self._locked_anew(before, replace(choosing.with_choice(choice), latest=choice.asset))
+        after = _with_latest(replace(next_version(before), choosing=made), made)
         self._store.commit([*changes, *changed(before, after)])
         return Chosen(after, choice)
 

@@ -74,7 +74,8 @@ def test_the_form_picks_without_a_script(shop: Shop, invoice: dict[str, Any]) ->
     ):
         assert there in text, there
     assert [fields for _, fields in forms(text)] == OFFERS[1:], "another coin can be chosen"
-    assert page(shop, invoice).replace("\n", "") == text.replace("\n", "")
+    left = re.compile(r'data-left="\d+"')
+    assert left.sub("", page(shop, invoice)) == left.sub("", text)
 
 
 def test_a_refusal_is_said_on_the_page(shop: Shop, invoice: dict[str, Any]) -> None:
@@ -96,7 +97,8 @@ def test_a_refusal_is_said_on_the_page(shop: Shop, invoice: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
-        ("coin=eth&coin=usdt", FORM), ("coin=%FF%FE", FORM), ("coin=%00", FORM), ("", FORM), ("a=1", FORM), ("coin=" + "x" * 300, FORM),
+        ("coin=eth&coin=usdt", FORM), ("coin=%FF%FE", FORM), ("coin=%00", FORM), ("", FORM), ("a=1", FORM),
+        ("coin=" + "x" * 300, FORM),
         ("&".join(f"f{n}=1" for n in range(200)), FORM), ("coin=eth", "text/plain"), ("coin=eth", "application/json"),
         ('{"coin": 7}', "application/json"), ('{"coin": null}', "application/json"), ("[]", "application/json"),
         ('{"coin": "eth", "network": {}}', "application/json"), ("coin=é", FORM),
