@@ -1,0 +1,150 @@
+"""Random histories of part payments over choices, locks that end, rates that move or are away, and reorganisations: the ledger has
+what the chains have, and the invoice is what its payments come to. SWEEP=full tries more of them."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.catalogue.rates import Rate, Rates
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.wiring import services
+from tests.support.shop import Shop, open_shop
+from tests.support.stack import Stack
+
+HISTORIES = 40 if os.environ.get("SWEEP") == "full" else 2
+STEPS = 14
+OFFERS = [("eth", "ethereum"), ("usdt", "ethereum"), ("ltc", "litecoin")]
+NETWORKS = ("ethereum", "litecoin")
+POLLS = (*(f"poll_{network}" for network in NETWORKS), "relay")
+
+
+@pytest.fixture
+def shop(stack: Stack) -> Iterator[Shop]:
+    with open_shop(stack) as opened:
+        yield opened
+
+
+class History:
+    """One invoice over 300 US dollars, and whatever happens to it."""
+
+    def __init__(self, shop: Shop, patch: pytest.MonkeyPatch, seed: int) -> None:
+        self.shop, self.patch, self.dice = shop, patch, random.Random(seed)
+        accept = [{"coin": coin, "network": network} for coin, network in OFFERS]
+        self.set_rates()
+        made = shop.post("/v1/invoices", {"fiatAmount": "300", "fiatCurrency": "USD", "accept": accept, "expiresIn": 7200})
+        assert made.status == 201, made.body
+        self.id, self.addresses = made.json["id"], dict[str, str]()
+
+    def step(self) -> None:
+        self.dice.choice(
+            [self.choose, self.choose, self.pay, self.pay, self.pay, self.poll, self.poll, self.mine, self.fork, self.wait]
+        )()
+
+    def set_rates(self) -> None:
+        """Rates move, and now and then one is away."""
+        now, known = services().clock_of("test").now_ms(), []
+        for coin, usual in (("eth", 3000), ("usdt", 1), ("ltc", 80)):
+            value = Fraction(usual) * self.dice.randint(80, 120) / 100
+            if self.dice.random() > 0.15:
+                known.append(Rate(coin, "USD", f"{float(value):.4f}", now, "test"))
+        self.patch.setitem(services().wiring.parts.__dict__, "_fixed_rates", Rates(known))
+
+    def choose(self) -> None:
+        coin, network = self.dice.choice(OFFERS)
+        answer = self.shop.stack.call("POST", f"/v1/pay/{self.id}/choice", json={"coin": coin, "network": network})
+        assert answer.status in (200, 400), answer.body
+        if answer.status == 200:
+            self.addresses[network] = answer.json["address"]
+
+    def pay(self) -> None:
+        """A part of the price, in a coin that its address takes, chosen or not; or a coin that does not count."""
+        coin, network = self.dice.choice([*OFFERS, ("dai", "ethereum")])
+        if network not in self.addresses:
+            return
+        found = services().catalogue("test").coins[network, coin]
+        units = self.dice.randint(1, 6 * 10**6) * 10**found.decimals // (10**9 if coin == "eth" else 10**5)
+        services().sandbox.deposit(found.network, self.addresses[network], found, max(1, units))
+
+    def poll(self) -> None:
+        self.shop.stack.drain(only=POLLS, hurry=True)
+
+    def mine(self) -> None:
+        network = self.dice.choice(NETWORKS)
+        services().sandbox.blocks(services().catalogue("test").networks[network].id, self.dice.randint(1, 14))
+
+    def fork(self) -> None:
+        network = services().catalogue("test").networks[self.dice.choice(NETWORKS)]
+        services().sandbox.reorg(network.id, self.dice.randint(1, 6), self.dice.random() < 0.5)
+
+    def wait(self) -> None:
+        """Locks end, and the rates are others by then."""
+        assert self.shop.post("/v1/sandbox/clock", {"advance": self.dice.choice((60, 901, 1800))}).status == 201
+        self.set_rates()
+        self.shop.get(f"/v1/invoices/{self.id}")
+
+    def end(self) -> None:
+        """Every rate is there again, and everything has its confirmations."""
+        now = services().clock_of("test").now_ms()
+        known = [Rate(coin, "USD", value, now, "test") for coin, value in (("eth", "3000"), ("usdt", "1"), ("ltc", "80"))]
+        self.patch.setitem(services().wiring.parts.__dict__, "_fixed_rates", Rates(known))
+        for network in NETWORKS:
+            services().sandbox.blocks(services().catalogue("test").networks[network].id, 20)
+        self.poll()
+
+    def invoice(self) -> Invoice:
+        (found,) = [one for one in services().store.every(Invoice) if one.id == self.id]
+        return found
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+def test_the_ledger_is_the_chain_and_the_invoice_its_payments(shop: Shop, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    history = History(shop, monkeypatch, seed)
+    for _ in range(STEPS):
+        history.step()
+        history.poll()
+        assert audit(services().store) == []
+    history.end()
+    assert audit(services().store) == []
+    assert [work for work in services().store.every_work() if work.kind in ("unpriced", "deposit")] == []
+    on_chain = there(history)
+    assert {place: units for place, units in booked(history).items() if units} == {
+        p: units for p, units in on_chain.items() if units
+    }
+    counted = [d for d in services().store.every(Deposit) if d.invoice_id == history.id and d.status == "confirmed" and d.rate]
+    worth = sum((d.rate.worth(d.amount) for d in counted if d.rate is not None), Fraction(0))
+    invoice = history.invoice()
+    assert invoice.counted("confirmed") + invoice.counted("late") == worth
+    enough = invoice.counted("confirmed") >= 300
+    assert (invoice.status == "completed") == enough, invoice.status
+    shown: dict[str, Any] = shop.get(f"/v1/invoices/{history.id}")
+    assert shown["paidPercent"] == f"{float(int(worth * 10000 / 300)) / 100:.2f}".rstrip("0").rstrip(".")
+
+
+def there(history: History) -> dict[tuple[str, str], int]:
+    """What the chains say that the invoice's addresses have."""
+    catalogue, found = services().catalogue("test"), {}
+    for network, address in history.addresses.items():
+        reader = services().reader(catalogue.networks[network])
+        for coin in catalogue.coins_of(network):
+            found[address, coin.asset] = reader.balance(address, coin.contract)
+    return found
+
+
+def booked(history: History) -> dict[tuple[str, str], int]:
+    """What the ledger says."""
+    catalogue, found = services().catalogue("test"), {}
+    for network, address in history.addresses.items():
+        place = services().context(catalogue.networks[network]).form(address)
+        for coin in catalogue.coins_of(network):
+            balance = services().store.get(WalletBalance, network=coin.network, address=place, asset=coin.asset)
+            found[address, coin.asset] = 0 if balance is None else balance.units
+    return found
