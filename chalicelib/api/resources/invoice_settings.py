@@ -109,12 +109,16 @@ def invoice_summary(ctx: Ctx) -> Answer:
 def _settings(settings: InvoiceSettings) -> dict[str, Any]:
     # What was published stays as it was until the merchant sets more.
     more = {} if settings.rate_lock_seconds is None else {"rateLockSeconds": settings.rate_lock_seconds}
-    return {
-        "defaultExpirationTime": settings.default_expiration_time,
-        "autoConfirmThreshold": JsonNumber(settings.auto_confirm_threshold),
-        "supportedCurrencies": list(settings.supported_currencies),
-        "minimumAmounts": dict(settings.minimum_amounts),
-    } | more | _terms(settings.terms)
+    return (
+        {
+            "defaultExpirationTime": settings.default_expiration_time,
+            "autoConfirmThreshold": JsonNumber(settings.auto_confirm_threshold),
+            "supportedCurrencies": list(settings.supported_currencies),
+            "minimumAmounts": dict(settings.minimum_amounts),
+        }
+        | more
+        | _terms(settings.terms)
+    )
 
 
 def _terms(terms: Terms | None) -> dict[str, Any]:
