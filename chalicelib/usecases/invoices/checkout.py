@@ -121,7 +121,11 @@ class Checkouts:
             }
         )
         shown |= misdirected_record(invoice, catalogue.coin_of)
-        return shown if invoice.choosing is None else shown | payer_record(invoice, invoice.choosing, catalogue.coin_of, late_counts=counts)
+        return (
+            shown
+            if invoice.choosing is None
+            else shown | payer_record(invoice, invoice.choosing, catalogue.coin_of, late_counts=counts)
+        )
 
 
 def _unknown(invoice_id: str) -> NotFound:
