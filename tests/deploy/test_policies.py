@@ -80,6 +80,15 @@ def test_the_api_is_denied_what_it_is_not_given(stage: str) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("signs", ["payout", "collect"])
+def test_what_signs_can_not_write_the_wallets_that_it_trusts(signs: str, stage: str) -> None:
+    """Service wallets and watched addresses, to which moves go. What wrote them can not sign."""
+    on_chain = [s for s in statements(signs, stage) if any(f"table/gateway-{stage}-chain" in arn for arn in s["Resource"])]
+    allowed = {action for statement in on_chain for action in statement["Action"] if action.startswith("dynamodb:")}
+    assert allowed <= {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem"} and allowed
+
+
+@pytest.mark.parametrize("stage", STAGES)
 def test_no_function_can_seal_or_prove_a_backup_of_wallets(stage: str) -> None:
     for function in FUNCTIONS:
         for statement in statements(function, stage):

@@ -28,6 +28,10 @@ can ever be mined, by what can not be altered in a record:
 
 Then steps 2 to 6, and what was replaced is kept beside it: whichever of them the chain takes, that one has paid.
 
+Trusted are the wallets and watched addresses of the table `chain`: whoever can write these rows can have moves go to an address of
+his own, a cold wallet's without a bound, and top-ups each within its bound and without one for a day. The functions that sign
+(`payout`, `collect`) have no right to write that table; the API, the polls and the block scans have (`infra.policies`).
+
 A kind says what an order is made of and what its signature posts (`Attempts`). What a receipt and a loss mean for it, it says where
 it is followed. To stop a signature of every kind, a guard goes into `_signed`.
 
