@@ -53,10 +53,26 @@ class Credited:
 
 
 def credited_of(invoice: Invoice) -> Credited:
-    """What is credited for `invoice` now, late payments too."""
+    """What is credited for `invoice` now, late payments too. Where its payer chose the coin, what has no rate yet is left out."""
+    if invoice.choosing is not None:
+        parts = (
+            Part(choice.asset, choice.in_units("confirmed", "late"), choice.counted("confirmed") + choice.counted("late"))
+            for choice in invoice.choosing.choices
+        )
+        return Credited(tuple(part for part in parts if part.worth > 0), invoice.choosing.fiat)
     units = invoice.received
     worth = Fraction(units) if invoice.priced is None else invoice.priced.worth(units)
     return Credited((Part(invoice.asset, units, worth),), None if invoice.priced is None else invoice.priced.fiat)
+
+
+def overpaid_worth(invoice: Invoice, credited: Credited) -> Fraction | None:
+    """The worth of what a completed invoice was overpaid; None where it was not."""
+    if invoice.status != "completed" or not invoice.overpaid:
+        return None
+    if invoice.choosing is not None and invoice.choosing.current is not None and invoice.choosing.current.quote is not None:
+        return invoice.choosing.current.quote.worth(invoice.overpaid)
+    part = credited.of(invoice.asset)
+    return None if part is None else part.worth * invoice.overpaid / part.units
 
 
 def taken(credited: Credited, refunds: Iterable[Terms]) -> Fraction:

@@ -12,7 +12,16 @@ from chalicelib.domain.catalogue.rates import Rates
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.ids import AssetId, asset_parts, network_parts
 from chalicelib.domain.money import MAX_DIGITS, NotAnAmount, format_units, parse_units
-from chalicelib.domain.refunds.fractions import CENT, Credited, cents_text, credited_of, left_in_fiat, left_of, taken
+from chalicelib.domain.refunds.fractions import (
+    CENT,
+    Credited,
+    cents_text,
+    credited_of,
+    left_in_fiat,
+    left_of,
+    overpaid_worth,
+    taken,
+)
 from chalicelib.domain.refunds.refunds import Mode
 from chalicelib.usecases.refunds.reading import Refunded
 
@@ -91,11 +100,10 @@ def _paid_in(credited: Credited, asked: Asked, catalogue: Catalogue) -> AssetId:
 
 def _overpaid_left(known: Refunded, credited: Credited) -> Fraction | None:
     """The worth of what was overpaid and is not refunded, of a completed invoice that has such; else None."""
-    invoice = known.invoice
-    part = credited.of(invoice.asset)
-    if invoice.status != "completed" or not invoice.overpaid or part is None:
+    over = overpaid_worth(known.invoice, credited)
+    if over is None:
         return None
-    worth = part.worth * invoice.overpaid / part.units - taken(credited, known.taking) * credited.worth
+    worth = over - taken(credited, known.taking) * credited.worth
     if worth <= 0:
         raise BusinessRule("amount", "is needed: what was overpaid is refunded already")
     return worth

@@ -56,7 +56,11 @@ class History:
             value = Fraction(usual) * self.dice.randint(80, 120) / 100
             if self.dice.random() > 0.15:
                 known.append(Rate(coin, "USD", f"{float(value):.4f}", now, "test"))
-        self.patch.setitem(services().wiring.parts.__dict__, "_fixed_rates", Rates(known))
+        self.rates_are(known)
+
+    def rates_are(self, known: list[Rate]) -> None:
+        for name in ("_fixed_rates", "_sandbox_rates"):
+            self.patch.setitem(services().wiring.parts.__dict__, name, Rates(known))
 
     def choose(self) -> None:
         coin, network = self.dice.choice(OFFERS)
@@ -95,7 +99,7 @@ class History:
         """Every rate is there again, and everything has its confirmations."""
         now = services().clock_of("test").now_ms()
         known = [Rate(coin, "USD", value, now, "test") for coin, value in (("eth", "3000"), ("usdt", "1"), ("ltc", "80"))]
-        self.patch.setitem(services().wiring.parts.__dict__, "_fixed_rates", Rates(known))
+        self.rates_are(known)
         for network in NETWORKS:
             services().sandbox.blocks(services().catalogue("test").networks[network].id, 20)
         self.poll()

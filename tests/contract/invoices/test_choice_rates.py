@@ -31,7 +31,8 @@ def set_rates(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> SetRates:
     def to(**values: str) -> None:
         now = services().clock_of("test").now_ms()
         made = Rates(Rate(coin, "USD", value, now, "test") for coin, value in values.items())
-        monkeypatch.setitem(services().wiring.parts.__dict__, "_fixed_rates", made)
+        for name in ("_fixed_rates", "_sandbox_rates"):
+            monkeypatch.setitem(services().wiring.parts.__dict__, name, made)
 
     return to
 
