@@ -70,7 +70,9 @@ def page(
     badge = '<span class="badge">Test network: no real money</span>' if testnet else ""
     # Without the script, the browser itself asks again.
     own = escape(f"pay/{invoice_id}")
-    again = f'<noscript><meta http-equiv="refresh" content="15; url={own}"></noscript>' if tone in ("calm", "warn", "busy") else ""
+    # The answer to a form lies at another path, where nothing can be asked for again.
+    seconds = f"15; url={own}" if "accept" in shown else "15"
+    again = f'<noscript><meta http-equiv="refresh" content="{seconds}"></noscript>' if tone in ("calm", "warn", "busy") else ""
     body = f"""<main class="card {"two" if "paymentUri" in shown or is_choosable(shown) else "one"}" id="checkout"
  data-ask="{own}/status" data-page="{own}" data-shown="{escape(state)}" data-left="{shown["expiresIn"]}">
 <section class="info">

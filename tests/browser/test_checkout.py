@@ -114,3 +114,29 @@ def test_without_javascript_everything_needed_is_there(page: Browser, post: Post
         assert there in text
     assert "Copy" not in text, "a button that does nothing"
     assert page.run("document.querySelector('meta[http-equiv=refresh]')?.content") == "15"
+
+
+def choosable(post: Post) -> Any:
+    accept = [{"coin": "usdt", "network": "tron"}, {"coin": "btc", "network": "bitcoin"}]
+    return post("/invoices", {"fiatAmount": "49.90", "fiatCurrency": "EUR", "accept": accept, "description": "Order 1043"})
+
+
+@pytest.mark.parametrize("script", [False, True], ids=["without-script", "with-script"])
+def test_a_coin_is_chosen_by_a_plain_form(page: Browser, post: Post, tmp_path: Path, script: bool) -> None:
+    page.tell("Emulation.setScriptExecutionDisabled", value=not script)
+    page.size(390, 844, phone=True)
+    page.open(choosable(post)["checkoutUrl"])
+    page.wait("document.querySelectorAll('form').length === 2")
+    assert "49.90 EUR" in page.run("document.querySelector('.amount').innerText")
+    assert page.run("document.documentElement.scrollWidth") <= 390
+    assert page.screenshot(tmp_path / "choosing.png").stat().st_size > 10_000
+    page.run("document.querySelector('form button').click()")
+    page.wait("Boolean(document.getElementById('address'))")
+    address = page.run("document.getElementById('address').innerText")
+    assert page.run("document.querySelectorAll('form').length") == 1, "the other coin can be chosen still"
+    assert page.screenshot(tmp_path / "chosen.png").stat().st_size > 10_000
+    if script:
+        # The page that answers the form follows the payment as well.
+        pay(post, {"address": address}, "60")
+        page.wait(f"{_STATE}.includes('busy')")
+        assert not page.run("Boolean(document.querySelector('form'))")
