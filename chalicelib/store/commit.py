@@ -5,7 +5,7 @@ docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.ht
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,6 +34,7 @@ from chalicelib.usecases.ports.changes import (
     Post,
     Save,
     Still,
+    Take,
 )
 
 MOST_ITEMS = 10
@@ -126,8 +127,8 @@ def _put_in(plan: _Plan, change: Change) -> None:
     match change:
         case Save(record):
             _save(plan, change, record)
-        case Add(kind, key, deltas):
-            _add(plan, change, kind, key, deltas)
+        case Add() | Take():
+            _add(plan, change)
         case Delete(kind, key):
             plan.delete(change, models.of(kind)(*key_of(kind, dict(key))))
         case Post(entry):
@@ -171,11 +172,15 @@ def _save(plan: _Plan, change: Change, record: Any) -> None:
     plan.put(change, item, condition)
 
 
-def _add(plan: _Plan, change: Change, kind: type[Any], key: Mapping[str, str], deltas: Mapping[str, int]) -> None:
-    model: Any = plan.models.of(kind)
-    item = model(*key_of(kind, dict(key)))
-    sums = [getattr(model, f"f_{name}").add(delta) for name, delta in deltas.items()]
-    plan.add(change, item, [*sums, *(getattr(model, f"f_{name}").set(value) for name, value in key.items())])
+def _add(plan: _Plan, change: Add | Take) -> None:
+    model: Any = plan.models.of(change.kind)
+    item = model(*key_of(change.kind, dict(change.key)))
+    if isinstance(change, Take):
+        number = getattr(model, f"f_{change.name}")
+        plan.add(change, item, [number.add(-change.count)], number >= change.count)
+        return
+    sums = [getattr(model, f"f_{name}").add(delta) for name, delta in change.deltas.items()]
+    plan.add(change, item, [*sums, *(getattr(model, f"f_{name}").set(value) for name, value in change.key.items())])
 
 
 def _open(plan: _Plan, change: Change, work: Any) -> None:

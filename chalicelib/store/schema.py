@@ -59,7 +59,10 @@ INDEXES: dict[tuple[str, str], Index] = {
     **{(family, "status"): Index("records", "by_status", "status_pk", "sk") for family in ("inv", "wd")},
     **{(family, "asset"): Index("records", "by_asset", "asset_pk", "sk") for family in ("inv", "wd", "addr")},
     ("wd", "pending"): Index("records", "pending", "pending_pk", "sk"),
-    **{(family, "time"): Index("records", "timeline", "time_pk", "time_sk") for family in ("tx", "apr", "wl", "col", "stray")},
+    **{
+        (family, "time"): Index("records", "timeline", "time_pk", "time_sk")
+        for family in ("tx", "apr", "wl", "col", "stray", "plink")
+    },
     **{(family, "status"): Index("records", "tx_by_status", "tx_status_pk", "time_sk") for family in ("tx", "col", "stray")},
     **{(family, "asset"): Index("records", "tx_by_asset", "tx_asset_pk", "time_sk") for family in ("tx", "col")},
     **{(family, "address"): Index("records", "tx_by_address", "tx_address_pk", "time_sk") for family in ("tx", "col", "stray")},
@@ -198,6 +201,11 @@ def _whitelist_lists(r: Any) -> dict[str, str | None]:
     return {"time_pk": listed_under("wl", r.tenant), "time_sk": place_in_time(r.created_at, r.id)}
 
 
+def _payment_link_lists(r: Any) -> dict[str, str | None]:
+    """A deleted link is in no list."""
+    return {"time_pk": listed_under("plink", r.tenant), "time_sk": r.id} if r.deleted_at is None else {}
+
+
 def _delivery_lists(r: Any) -> dict[str, str | None]:
     from chalicelib.domain.webhooks.deliveries import LISTED_STATUSES  # loaded already, since there is a delivery
 
@@ -244,6 +252,12 @@ RECORDS: dict[str, Kind] = {
         pages=("wl", "tenant"),
         module="withdrawals.whitelist",
     ),
+    # By its id alone: who opens a link has no key.
+    "PaymentLink": Kind(
+        "records", lambda r: f"plink#{r.id}", indexed=_payment_link_lists, pages=("plink", "tenant"), module="payment_links.links"
+    ),
+    "LinkStock": Kind("records", lambda r: f"linkstock#{r.link}", lambda r: r.shard),
+    "LinkOpenings": Kind("records", lambda r: f"linkopen#{r.link}#{r.caller}", lambda r: r.hour),
     "Spent": Kind("records", lambda r: f"spent#{r.tenant}", lambda r: r.asset),
     "PayeeSpent": Kind("records", lambda r: f"payee#{r.tenant}", lambda r: f"{r.asset}#{r.address}"),
     "MerchantSettings": Kind("records", lambda r: f"mset#{r.tenant}"),

@@ -97,6 +97,8 @@ class Services:
     checkouts = Of(lambda wiring: wiring.invoices.checkouts)
     invoice_settings = Of(lambda wiring: wiring.invoices.invoice_settings)
     invoice_expiries = Of(lambda wiring: wiring.invoices.invoice_expiries)
+    payment_links = Of(lambda wiring: wiring.payment_links.payment_links)
+    link_opening = Of(lambda wiring: wiring.payment_links.link_opening)
     invoice_deadlines = Of(lambda wiring: wiring.invoices.invoice_deadlines)
 
     webhooks = Of(lambda wiring: wiring.webhooks.webhooks)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chalicelib.wiring.merchants import MerchantWiring
     from chalicelib.wiring.moves import MoveWiring
     from chalicelib.wiring.nodes import NodeWiring
+    from chalicelib.wiring.payment_links import PaymentLinkWiring
     from chalicelib.wiring.payouts import PayoutWiring
     from chalicelib.wiring.reconciliation import ReconciliationWiring
     from chalicelib.wiring.recovery import RecoveryWiring
@@ -106,6 +107,12 @@ class Wiring:
         from chalicelib.wiring.invoices import InvoiceWiring
 
         return InvoiceWiring(self.parts, self.wallets)
+
+    @cached_property
+    def payment_links(self) -> PaymentLinkWiring:
+        from chalicelib.wiring.payment_links import PaymentLinkWiring
+
+        return PaymentLinkWiring(self.parts, self.invoices)
 
     @cached_property
     def webhooks(self) -> WebhookWiring:

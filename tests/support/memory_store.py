@@ -38,7 +38,7 @@ from chalicelib.domain.withdrawals.batches import WithdrawalBatch
 from chalicelib.domain.withdrawals.payout_line import PayoutLine
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter, NonceUse, Withdrawal
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
-from chalicelib.usecases.ports.changes import Absent, Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still
+from chalicelib.usecases.ports.changes import Absent, Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still, Take
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
 
@@ -247,7 +247,7 @@ class MemoryStore:
                 return [self._key_of(record)]
             case Beside(network, address, asset):
                 return [self._key(WalletBalance, {"network": network, "address": address, "asset": asset})]
-            case Delete(kind, key) | Add(kind, key) | Absent(kind, key):
+            case Delete(kind, key) | Add(kind, key) | Take(kind, key) | Absent(kind, key):
                 return [self._key(kind, key)]
             case Emit(row):
                 return [self._key_of(row), outbox_work(row)]
@@ -267,6 +267,9 @@ class MemoryStore:
                 return stored is not None and stored.version == record.version
             case Absent(kind, key):
                 return self._key(kind, key) not in self.records
+            case Take(kind, key, name, count):
+                there = self.records.get(self._key(kind, key))
+                return there is not None and getattr(there, name) >= count
             case Beside(network, address, asset, only_if=only_if) if only_if is not None:
                 there = self.get(WalletBalance, network=network, address=address, asset=asset)
                 return only_if == ((0, 0) if there is None else (there.units, there.pending))
@@ -286,6 +289,9 @@ class MemoryStore:
                 found = self.records.get(self._key(kind, key)) or kind(**key)
                 sums = {name: getattr(found, name) + delta for name, delta in deltas.items()}
                 self.records[self._key(kind, key)] = replace(found, **sums)
+            case Take(kind, key, name, count):
+                found = self.records[self._key(kind, key)]
+                self.records[self._key(kind, key)] = replace(found, **{name: getattr(found, name) - count})
             case Delete(kind, key):
                 self.records.pop(self._key(kind, key), None)
             case Emit(row):

@@ -58,6 +58,8 @@ _TAGS: dict[str, tuple[str, str]] = {
     "networks": ("Networks", "Networks and how far each is scanned."),
     "invoices": ("Invoices", "Requests for payment, each with an address of its own."),
     "pay": ("Invoices", ""),
+    "payment-links": ("Payment links", "Public pages, each of which opens an invoice for every visitor who wants to pay."),
+    "link": ("Payment links", ""),
     "withdrawals": ("Withdrawals", "Paying out, in both published forms; approvals and the whitelist."),
     "withdraws": ("Withdrawals", ""),
     "whitelist": ("Withdrawals", ""),

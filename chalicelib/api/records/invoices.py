@@ -29,6 +29,7 @@ PAID = "Where the payer chooses: the credited part of the price in percent, roun
 MISDIRECTED = "Payments to its address in other coins: the merchant's, and none of the invoice. Absent where there are none."
 LOCKED = "Seconds for which a payer's choice has its rate; absent where it was not set: 900."
 CANCEL = "Where to send who does not pay."
+OPENED = "The payment link that it was opened from."
 PAYMENT_URI = (
     "ethereum:0xdAC17F958D2ee523a2206206994597C13D831ec7@1/transfer"
     "?address=0x52908400098527886E0F7030069857D2E4169EE7&uint256=500000"
@@ -119,6 +120,7 @@ class Invoice(CamelRecord):
     tolerance_max_usd: Annotated[float, Field(alias="toleranceMaxUSD", description=MAX_USD, examples=[0.5])] = None  # type: ignore[assignment]
     late_payments: Annotated[str, Field(description=LATE, examples=["accept"])] = None  # type: ignore[assignment]
     late_payments_percent: Annotated[float, Field(description=LATE_PERCENT, examples=[2])] = None  # type: ignore[assignment]
+    payment_link_id: Annotated[str, Field(description=OPENED, examples=["plk_01kab7n3q2w8z5r6t4y1v9c0x3"])] = None  # type: ignore[assignment]
 
 
 class InvoiceListMeta(Record):

@@ -60,6 +60,8 @@ class Invoice:
     first. `metadata` is the merchant's own, and shown to no payer; None where none was sent. `terms` are what is forgiven, None for
     nothing. Where the worth of late payments decides and the price is in fiat, `late_worth` has that worth by the names of their
     sums, at the rates of their deposits, as exact text; None for none. `misdirected` are deposits to its address in other coins.
+    `payment_link` is the link that it was opened from. Where that has a stock, `piece` is the shard that it holds a piece of, and
+    `given_back` the one that it gave its piece back to: without a piece it is not completed by itself.
 
     Where the payer chooses the coin (`choosing`), the sums lie in the choices, and these fields show the latest choice. Before
     there is one, `asset` is the first accepted coin, `amount` 0, and there is no address.
@@ -100,6 +102,9 @@ class Invoice:
     late_worth: Mapping[str, str] | None = None
     choosing: Choosing | None = None
     misdirected: tuple[Misdirected, ...] | None = None
+    payment_link: str | None = None
+    piece: str | None = None
+    given_back: str | None = None
     emitted: int = 0
     version: int = 1
 
@@ -242,8 +247,8 @@ class Invoice:
         status beats all. `without`: as if so much of what is unconfirmed had not come, in the price's unit."""
         if self.manual_status is not None:
             return self.manual_status
-        if self.cancelled:
-            return "cancelled"
+        if self.cancelled or self.without_piece:
+            return "cancelled" if self.cancelled else "expired"
         confirmed, unconfirmed = self.counted("confirmed"), max(Fraction(0), self.counted("unconfirmed") - without)
         # Where the merchant wants it so, what is seen in time and not in doubt is enough.
         trusted = unconfirmed - self.counted("doubtful") if self.auto_confirm else Fraction(0)
@@ -258,7 +263,25 @@ class Invoice:
 
     def settled(self) -> Invoice:
         """This invoice with the status that follows from its payments."""
-        return replace(self, status=self.settled_status())
+        return replace(self, status=self.settled_status())._holding()
+
+    @property
+    def without_piece(self) -> bool:
+        """Whether it gave back the piece that it held of its link's stock: another payer may have it by now."""
+        return self.given_back is not None and self.piece is None
+
+    @property
+    def held(self) -> str | None:
+        """The shard that it holds a piece of as it is stored: with `given_back` beside it, `piece` is only within its reach."""
+        return self.piece if self.given_back is None else None
+
+    def _holding(self) -> Invoice:
+        """This invoice with the piece that its status needs: an expired or cancelled one gives it back, any other one keeps it."""
+        if self.piece is None:
+            return self
+        if self.status in ("expired", "cancelled"):
+            return replace(self, piece=None, given_back=self.given_back or self.piece)
+        return self if self.given_back is None else replace(self, given_back=None)
 
     @property
     def final(self) -> bool:

@@ -130,6 +130,7 @@ class Views:
                 "metadata": None if invoice.metadata is None else dict(invoice.metadata),
                 "shortfall": amount(invoice.shortfall) if invoice.shortfall else None,
                 **_forgiving(invoice.terms),
+                "paymentLinkId": invoice.payment_link,
             }
         )
         record |= {"paymentUri": uri} | misdirected_record(invoice, self._coin)

@@ -18,6 +18,7 @@ from chalicelib.domain.webhooks.events import balance_object
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.invoices.pieces import within_reach
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Beside, Change, Save
 from chalicelib.usecases.ports.store import Store
@@ -72,7 +73,8 @@ class DepositPostings:
     def invoice(self, tenant: TenantId | None, invoice_id: str | None) -> Invoice | None:
         if tenant is None or invoice_id is None:
             return None
-        return self._store.get(Invoice, tenant=tenant, id=invoice_id)
+        found = self._store.get(Invoice, tenant=tenant, id=invoice_id)
+        return None if found is None else within_reach(self._store, found)
 
     def tip(self, network: Network) -> int | None:
         """The height of the network's chain, as far as it is known."""

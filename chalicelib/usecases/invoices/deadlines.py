@@ -18,6 +18,7 @@ from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.invoices.invoices import Invoices, expiry_work
+from chalicelib.usecases.invoices.pieces import within_reach
 from chalicelib.usecases.invoices.status import announce, changed
 from chalicelib.usecases.ports.changes import Change, Close, Open
 from chalicelib.usecases.ports.clock import Clock
@@ -63,6 +64,9 @@ class InvoiceDeadlines:
                 return self._commit(before, after, [Close(expiry_work(before)), Open(expiry_work(after))])
             # Its work may be open still, where a late payment was faster than the clock: the new one is another row in any case.
             after = replace(before, expires_at=max(until, before.expires_at + 1), expired=False)
+            after = within_reach(self._store, after)
+            if after.without_piece:
+                raise BusinessRule("id", "its piece of the payment link's stock went back when it expired, and none is left")
             return self._commit(before, after, [Open(expiry_work(after))])
 
         return until_settled(decide)

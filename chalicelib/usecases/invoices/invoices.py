@@ -23,6 +23,7 @@ from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.invoices.pieces import within_reach
 from chalicelib.usecases.invoices.settings import InvoiceSettingsService
 from chalicelib.usecases.invoices.status import changed, set_by_hand
 from chalicelib.usecases.ports.changes import Change, Conflict, Open, Save
@@ -75,6 +76,7 @@ class Wishes:
     terms: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `Terms` that are other than the settings'."""
     expires_in: int | None = None
+    payment_link: str | None = None
     gateway_url: str | None = None
     """The beginning of links where the deployment has no PUBLIC_URL."""
 
@@ -140,6 +142,7 @@ class Invoices:
             created_at=now,
             expires_at=now + (wishes.expires_in or settings.time_to_pay) * 1000,
             terms=settings.terms_with(wishes.terms),
+            payment_link=wishes.payment_link,
             auto_confirm=settings.auto_confirms(worth.amount, worth.usd),
             usd=worth.usd,
             priced=worth.priced,
@@ -198,7 +201,7 @@ class Invoices:
 
         def decide() -> Invoice:
             now = self._clock.now_ms()
-            before = self.get(tenant, invoice_id)
+            before = within_reach(self._store, self.get(tenant, invoice_id))
             news = News(now)
             views = Views(self._store.catalogue(network_parts(before.network)[0]))
             tips = self.tips([before])

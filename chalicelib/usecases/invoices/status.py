@@ -16,6 +16,7 @@ from chalicelib.domain.invoices.totals import InvoiceTotals, deltas, shard_key
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Tips, Views
+from chalicelib.usecases.invoices.pieces import as_stored, piece_moved
 from chalicelib.usecases.ports.changes import Add, Change, Save
 
 Shown = Mapping[str, Any]
@@ -28,15 +29,17 @@ _TOLD_BY_HAND = tuple(name for name in _TOLD if name != "invoice.cancelled")
 
 
 def changed(before: Invoice | None, after: Invoice | None) -> list[Change]:
-    """The changes that store an invoice and its sums; none where it stays as it is. Two items at most, three where a payer chooses
-    another coin, under which it counts from then on."""
+    """The changes that store an invoice and its sums, and take or give back its piece of a link's stock; none where it stays as it
+    is. Two items at most; three where a payer chooses another coin, under which it counts from then on, or for a link's invoice."""
     if after is None or after is before:
         return []
     if before is not None and before.asset != after.asset:
         gone, there = deltas(before, None), deltas(None, after)
-        return [Save(after), Add(InvoiceTotals, shard_key(before), gone), Add(InvoiceTotals, shard_key(after), there)]
-    moved = deltas(before, after)
-    return [Save(after), *([Add(InvoiceTotals, shard_key(after), moved)] if moved else [])]
+        sums = [Add(InvoiceTotals, shard_key(before), gone), Add(InvoiceTotals, shard_key(after), there)]
+    else:
+        moved = deltas(before, after)
+        sums = [Add(InvoiceTotals, shard_key(after), moved)] if moved else []
+    return [Save(as_stored(after)), *sums, *piece_moved(before, after)]
 
 
 def announce(news: News, before: Invoice, after: Invoice, views: Views, tip: Tips, shown: Shown | None = None) -> Invoice:

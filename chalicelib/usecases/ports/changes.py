@@ -85,6 +85,19 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True)
+class Take:
+    """Take `count` from the number `name` of the record of `kind` with these key fields; commits only while so many are there.
+
+    As with `Add`, the record has no version, and many transactions move it at once: the number never goes below zero.
+    """
+
+    kind: type[Any]
+    key: Mapping[str, str]
+    name: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Delete:
     """Remove the record of `kind` with these key fields, whether it is there or not."""
 
@@ -122,7 +135,7 @@ class Enforce:
     key: ApiKey
 
 
-Change = Save | Add | Delete | Post | Beside | Emit | Open | Close | AtEpoch | Still | Absent | Enforce
+Change = Save | Add | Take | Delete | Post | Beside | Emit | Open | Close | AtEpoch | Still | Absent | Enforce
 
 
 class Conflict(Exception):

@@ -1,0 +1,1 @@
+"""Payment links: made by a merchant, opened by visitors of their public page."""

@@ -1,0 +1,131 @@
+"""A merchant's payment links: made, read, changed, deleted.
+
+The link and its stock are set in one transaction. What visitors open meanwhile takes from the same shards: a change of the stock is
+worked out as what to add or take, on the stock as it was read, and never brings a shard below zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chalicelib.domain.errors import NotFound
+from chalicelib.domain.ids import TenantId, new_id
+from chalicelib.domain.payment_links.links import PREFIX, PaymentLink, Price
+from chalicelib.domain.payment_links.stock import LinkStock, left_of, moves, shard_key
+from chalicelib.domain.versions import next_version
+from chalicelib.usecases.base.creation import Creation, Prepared
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.invoices.pieces import stock_keys, stock_of
+from chalicelib.usecases.ports.changes import Add, Change, Save, Take
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTerms:
+    """What a new link offers. `stock` None: any number; `expires_at` in milliseconds since 1970, None for never."""
+
+    name: str
+    price: Price
+    description: str | None = None
+    stock: int | None = None
+    expires_at: int | None = None
+    redirect_url: str | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stocked:
+    """A link and the pieces that are left of it; None where it has no stock."""
+
+    link: PaymentLink
+    left: int | None
+
+
+class PaymentLinks:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def creating(self, tenant: TenantId, terms: LinkTerms) -> Creation[Stocked]:
+        """What is committed for a new link: the link and its stock."""
+        now = self._clock.now_ms()
+        link = PaymentLink(
+            id=new_id(PREFIX, now),
+            tenant=tenant,
+            name=terms.name,
+            price=terms.price,
+            created_at=now,
+            updated_at=now,
+            description=terms.description,
+            stocked=terms.stock is not None,
+            expires_at=terms.expires_at,
+            redirect_url=terms.redirect_url,
+            metadata=terms.metadata,
+        )
+        prepared = Prepared(Stocked(link, terms.stock), [Save(link), *_filled(link, [], terms.stock)])
+        return Creation(self._store, lambda: prepared)
+
+    def find(self, link_id: str) -> PaymentLink:
+        """A link of any merchant. Raises NotFound, also for a deleted one; Unavailable."""
+        found = self._store.get(PaymentLink, id=link_id)
+        if found is None or found.deleted_at is not None:
+            raise NotFound(f"No payment link {link_id[:80]}", {"id": link_id[:80]})
+        return found
+
+    def get(self, tenant: TenantId, link_id: str) -> PaymentLink:
+        """Raises NotFound, also for another merchant's; Unavailable."""
+        found = self.find(link_id)
+        if found.tenant != tenant:
+            raise NotFound(f"No payment link {link_id[:80]}", {"id": link_id[:80]})
+        return found
+
+    def stocked(self, links: Sequence[PaymentLink]) -> list[Stocked]:
+        """The links with what is left of each: one read for twelve of those that have a stock. Raises Unavailable."""
+        keys = [key for link in links if link.stocked for key in stock_keys(link.id)]
+        shards: list[LinkStock | None] = self._store.get_many(keys) if keys else []
+        left: dict[str, int] = {}
+        for shard in shards:
+            if shard is not None:
+                left[shard.link] = left.get(shard.link, 0) + shard.left
+        return [Stocked(link, left.get(link.id, 0) if link.stocked else None) for link in links]
+
+    def change(self, tenant: TenantId, link_id: str, changes: Mapping[str, Any]) -> Stocked:
+        """Replace the fields of `LinkTerms` that `changes` names; the others stay. `stock` is what is left from now on, beside the
+        pieces of open invoices. Raises NotFound, Conflict, Unavailable."""
+
+        def decide() -> Stocked:
+            before = self.get(tenant, link_id)
+            fields = {name: value for name, value in changes.items() if name != "stock"}
+            after = replace(next_version(before), **fields, updated_at=self._clock.now_ms())
+            if "stock" not in changes:
+                self._store.commit([Save(after)])
+                return self.stocked([after])[0]
+            stock = changes["stock"]
+            after = replace(after, stocked=stock is not None)
+            shards = [] if stock is None else stock_of(self._store, link_id)
+            self._store.commit([Save(after), *_filled(after, shards, stock)])
+            return Stocked(after, stock)
+
+        return until_settled(decide)
+
+    def delete(self, tenant: TenantId, link_id: str) -> Stocked:
+        """The link as it was; nobody finds it any more. Its invoices stay. Raises NotFound, Conflict, Unavailable."""
+
+        def decide() -> Stocked:
+            before = self.get(tenant, link_id)
+            shown, now = self.stocked([before])[0], self._clock.now_ms()
+            self._store.commit([Save(replace(next_version(before), deleted_at=now, updated_at=now))])
+            return shown
+
+        return until_settled(decide)
+
+
+def _filled(link: PaymentLink, shards: Sequence[LinkStock], wanted: int | None) -> list[Change]:
+    """The changes of its shards after which `wanted` pieces are left; none where it has no stock."""
+    if wanted is None or left_of(shards) == wanted:
+        return []
+    by_shard = moves(shards, wanted)
+    adds: list[Change] = [Add(LinkStock, shard_key(link.id, shard), {"left": by}) for shard, by in by_shard.items() if by > 0]
+    return [*adds, *(Take(LinkStock, shard_key(link.id, shard), "left", -by) for shard, by in by_shard.items() if by < 0)]
