@@ -34,7 +34,8 @@ class Route:
     `errors` are codes that it answers beyond those which every route of its kind does (`api.openapi.errors.codes`).
     `shows` are fields of the answer's example that are other than the record's own example has them.
     `media` is the content type of a success; what is not JSON is a page, or its file, and not in the document.
-    `failure` names the record that it answers with 500 by itself, beside INTERNAL_ERROR. `form`: takes a browser's form too.
+    `failure` names the record that it answers with 500 by itself, beside INTERNAL_ERROR. `form`: takes a browser's form too,
+    and `redirects` it to another page.
     """
 
     method: Method
@@ -57,6 +58,7 @@ class Route:
     media: str = "application/json"
     failure: str | None = None
     form: bool = False
+    redirects: bool = False
 
     @property
     def query(self) -> type[Any] | None:
@@ -85,6 +87,7 @@ class Traits(TypedDict, total=False):
     media: str
     failure: str | None
     form: bool
+    redirects: bool
 
 
 def endpoint(method: Method, path: str, *, family: Family, summary: str, **traits: Unpack[Traits]) -> Callable[[H], H]:

@@ -75,6 +75,9 @@ def operation(route: Route, schemas: Schema, responses: Schema, taken: set[str])
         if route.form:
             made["requestBody"]["content"][FORM] = {"schema": schema}
     made["responses"] = {str(route.status): _success(route, schemas), **_failures(route, responses, schemas)}
+    if route.redirects:
+        words = "To a browser's form: the page to go on with is in `Location`"
+        made["responses"]["303"] = {"description": words, "headers": _headers("X-Request-Id"), "content": _PAGE}
     made["x-level"] = route.level
     if route.level != "public":
         made |= {"x-permission": route.permission, "x-rate-class": route.rate_class, "x-realm": route.realm or "both"}
@@ -129,7 +132,7 @@ def _failures(route: Route, responses: Schema, schemas: Schema) -> Schema:
     found: Schema = {}
     for status, several in errors.codes(route).items():
         name = errors.name_of(route.family, status, several) + ("_without_a_key" if route.level == "public" else "")
-        page = route.form and status in (400, 404)
+        page = route.form and (status in (400, 404) or (status == 429 and route.redirects))
         name += "_or_page" if page else ""
         if name not in responses:
             keyed: tuple[str, ...] = () if status == 500 or (route.level == "public" and status != 429) else _KEYED
