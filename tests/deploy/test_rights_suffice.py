@@ -222,6 +222,12 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     given_up = journey.api("POST", "/v1/invoices", {"currency": "eth", "amount": "1"}, 201)["id"]
     journey.api("POST", f"/v1/invoices/{given_up}/extend", {"expiresIn": 7200})
     journey.api("DELETE", f"/v1/invoices/{given_up}")
+    link = journey.api("POST", "/v1/payment-links", {"name": "Shoes", "currency": "eth", "amount": "1", "stock": 9}, 201)["id"]
+    opened = journey.api("POST", f"/v1/link/{link}", {}, 201)["invoiceId"]
+    journey.api("DELETE", f"/v1/invoices/{opened}")
+    journey.api("PUT", f"/v1/payment-links/{link}", {"stock": 5})
+    unwanted = journey.api("POST", "/v1/payment-links", {"name": "Boots", "currency": "eth", "amount": "1"}, 201)["id"]
+    journey.api("DELETE", f"/v1/payment-links/{unwanted}")
     journey.pay_astray("credit", {})
     journey.pay_astray("return", {"address": "0x52908400098527886E0F7030069857D2E4169EE7"})
     withdrawal = journey.api("POST", "/v1/withdraws", {"coin": "eth", "network": "ethereum", "amount": "0.5", "address": to}, 201)
@@ -266,6 +272,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
             "/withdrawals/{id}": withdrawal["id"],
             "/withdrawals/fees": "?coin=eth",
             "/whitelist/addresses/{id}": trusted["id"],
+            "/payment-links/{id}": link,
             "/pay/{invoiceId}/status": f"{invoice['id']}/status",
             **given_back,
         }

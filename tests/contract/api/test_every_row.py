@@ -628,6 +628,44 @@ def _(a: Caller) -> None:
     assert (shown["address"], shown["status"], shown["paymentUri"]) == (made["address"], "pending", made["paymentUri"])
 
 
+LINK = {"name": "Two pairs of shoes", "currency": "eth", "network": "ethereum", "amount": "0.5"}
+
+
+@row("Decisions", "POST", "/payment-links")
+def _(a: Caller) -> None:
+    made = a.ok(201, "POST", "/v1/payment-links", {**LINK, "stock": 3})
+    assert made["url"].endswith(f"/link/{made['id']}") and made["stock"] == 3
+
+
+@row("Decisions", "GET", "/payment-links")
+def _(a: Caller) -> None:
+    made = a.ok(201, "POST", "/v1/payment-links", LINK)
+    assert enveloped(a.ok(200, "GET", "/v1/payment-links"), paginated=True) == [made]
+
+
+@row("Decisions", "GET", "/payment-links/{id}")
+@row("Decisions", "PUT", "/payment-links/{id}")
+@row("Decisions", "DELETE", "/payment-links/{id}")
+def _(a: Caller) -> None:
+    path = f"/v1/payment-links/{a.ok(201, 'POST', '/v1/payment-links', LINK)['id']}"
+    changed = a.ok(200, "PUT", path, {"amount": {"min": 1, "max": 5}})
+    assert changed["amount"] == {"min": "1", "max": "5"} and a.ok(200, "GET", path) == changed
+    assert a.ok(200, "DELETE", path) == changed and a.ok(404, "GET", path)["error"]["code"] == "NOT_FOUND"
+
+
+@row("Decisions", "GET", "/link/{id}")
+@row("Decisions", "POST", "/link/{id}")
+def _(a: Caller) -> None:
+    link = a.ok(201, "POST", "/v1/payment-links", LINK)["id"]
+    page = a.stack.call("GET", f"/link/{link}")
+    assert (page.status, page.headers["content-type"].partition(";")[0]) == (200, "text/html")
+    opened = a.stack.call("POST", f"/link/{link}")
+    assert opened.status == 201 and opened.json["checkoutUrl"].endswith(f"/pay/{opened.json['invoiceId']}")
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    sent = a.stack.call("POST", f"/link/{link}", headers=form)
+    assert sent.status == 303 and "/pay/inv_" in sent.headers["location"]
+
+
 @row("Decisions", "GET", "/invoices/{id}")
 def _(a: Caller) -> None:
     made = a.invoice()
