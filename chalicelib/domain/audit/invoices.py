@@ -27,6 +27,8 @@ def invoices_agree(books: Books) -> Iterable[str]:
                 yield f"invoice {invoice.id} shows the payment {payment.deposit}, which is another or none"
         if invoice.status != invoice.settled_status():
             yield f"invoice {invoice.id} is {invoice.status}, its payments say {invoice.settled_status()}"
+        if (invoice.piece is not None) and (invoice.given_back is not None or invoice.status in ("expired", "cancelled")):
+            yield f"invoice {invoice.id} is {invoice.status} and holds a piece of {invoice.payment_link}"
 
 
 def _sums_agree(invoice: Invoice, deposits: Iterable[Deposit]) -> Iterable[str]:

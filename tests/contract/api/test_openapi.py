@@ -22,7 +22,7 @@ from tests.support.edge import PREPARED, Edge
 from tests.support.openapi import Undocumented, assert_documented
 from tests.support.stack import Stack
 
-PAGES = {"/openapi", "/openapi/{file}", "/pay/{invoiceId}", "/claim/{token}"}
+PAGES = {"/openapi", "/openapi/{file}", "/pay/{invoiceId}", "/claim/{token}", "/link/{id}"}
 
 
 @pytest.fixture(scope="module")

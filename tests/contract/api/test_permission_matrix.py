@@ -256,6 +256,7 @@ def owned(house: House) -> dict[str, str]:
     job = post(f"/webhooks/{hook['id']}/redeliver", **{"from": iso(now - 2000), "to": iso(now - 1000)})
     key = post("/api-keys", name="n", permissions=["read-only"])
     invoice = post("/invoices", currency="eth", amount="1", network="ethereum")
+    link = post("/payment-links", name="n", currency="eth", amount="1", network="ethereum")
     listed = post("/whitelist/addresses", network="ethereum", address=payee, label="n")
     network, txid = network_id("test", "ethereum"), "0x" + "ab" * 32
     deposit = Deposit(
@@ -281,6 +282,7 @@ def owned(house: House) -> dict[str, str]:
         "/invoices": invoice["id"],
         "/payout-links": post("/payout-links", network="ethereum", coin="eth", amount="0.1")["id"],
         "/refunds": refund.id,
+        "/payment-links": link["id"],
         "/sandbox/withdrawals": withdrawal["id"],
         "/stray-payments": stray.id,
         "/transactions": deposit.id,
