@@ -134,8 +134,8 @@ def _answer(ctx: Ctx, request: Request, wired: Services, headers: dict[str, str]
         auth.count_keyless(ctx.source_ip, wired.source_limits, ctx.now_ms, headers)
     else:
         ctx.caller, ctx.usage = auth.let_in(request, route, wired.gate, wired.source_limits, ctx.now_ms, headers)
-        if route.method != "GET" and wired.settings.stage == "demo":
-            wired.demo_resets.demand_rest()
+    if route.method != "GET" and wired.settings.stage == "demo":
+        wired.demo_resets.demand_rest()
     if any(body.has_bad_character(value) for value in ctx.path.values()):
         raise NotFound("There is nothing of that name", {"path": route.path})
     arguments = _arguments(ctx, request)

@@ -20,7 +20,7 @@ class PaymentLinkWiring:
     def payment_links(self) -> PaymentLinks:
         from chalicelib.usecases.payment_links.links import PaymentLinks
 
-        return PaymentLinks(self._parts.store, self._parts.realm_clock)
+        return PaymentLinks(self._parts.store, self._parts.realm_clock, self._invoices.invoice_settings)
 
     @cached_property
     def link_opening(self) -> LinkOpening:

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
+from threading import Lock
+from time import sleep
 from typing import Any
 
 import pytest
 
 from chalicelib.domain.payment_links.openings import MOST_OPENED
+from chalicelib.store import commit
 from chalicelib.wiring import services
 from tests.concurrency.conftest import Crowd, at_once
 from tests.support.links import assert_whole, invoices_of, left, make, one, opened, visit
@@ -49,6 +52,45 @@ def test_a_piece_for_everybody(on_dynamodb: Stack) -> None:
     link = link_of(crowd, stock=60)
     assert statuses(at_once(visitors(crowd, link, 60))) == {201: 60}
     assert left(crowd, link) == 0 and assert_whole(link, 60) == {"pending": 60}
+
+
+class Clashes:
+    """What DynamoDB does and DynamoDB Local does not: of two transactions on one item at the same time the second is cancelled
+    (TransactionConflict). Each lasts ten milliseconds."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.count, self._busy, self._lock = 0, set[str](), Lock()
+        real = commit._Plan.run
+
+        def run(plan: Any) -> None:
+            made = plan.transaction
+            requests = [*made._condition_check_items, *made._delete_items, *made._put_items, *made._update_items]
+            keys = {repr((each["TableName"], each.get("Key") or _key(each["Item"]))) for each in requests}
+            with self._lock:
+                if self._busy & keys:
+                    self.count += 1
+                    raise commit.Busy
+                self._busy |= keys
+            try:
+                sleep(0.01)
+                real(plan)
+            finally:
+                with self._lock:
+                    self._busy -= keys
+
+        patch.setattr(commit._Plan, "run", run)
+
+
+def _key(item: Any) -> Any:
+    return {name: item[name] for name in ("pk", "sk")}
+
+
+def test_clashes_turn_nobody_away(on_dynamodb: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd = Crowd(on_dynamodb, "ethereum")
+    link = link_of(crowd, stock=100)
+    clashes = Clashes(monkeypatch)
+    assert statuses(at_once(visitors(crowd, link, 120), threads=120)) == {201: 100, 400: 20}
+    assert clashes.count > 20 and assert_whole(link, 100) == {"pending": 100}
 
 
 def test_one_caller_opens_one_hundred_and_no_more(on_dynamodb: Stack) -> None:

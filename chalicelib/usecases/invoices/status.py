@@ -96,7 +96,7 @@ def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: 
     counting = _counting(_showing(before, old, new), old, new)
     after = replace(counting, expired=ends, late_worth=_late_worth(before, old, new), version=version_after(before)).settled()
     heights: Tips = tip if before.choosing is None or tip is None else {new.network: tip}
-    if not comes_late:
+    if not comes_late and not _without_use(after, old, new):
         return announce(news, before, after, views, heights)
     shown = views.invoice(after, heights)
     if after.status in _BY_PAYMENT:
@@ -151,6 +151,11 @@ def _misdirected(invoice: Invoice, old: Deposit | None, new: Deposit) -> Invoice
     else:
         after = (*known, misdirected_of(new))[-PAYMENTS_KEPT:] if old is None else known
     return invoice if after == known else replace(next_version(invoice), misdirected=after or None)
+
+
+def _without_use(invoice: Invoice, old: Deposit | None, new: Deposit) -> bool:
+    """Whether a payment in time is seen when its invoice has given its piece of a link's stock to somebody else."""
+    return invoice.without_piece and bool(share_of(new)) and not share_of(old)
 
 
 def _showing(invoice: Invoice, old: Deposit | None, new: Deposit) -> Invoice:

@@ -10,14 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.domain.errors import NotFound
-from chalicelib.domain.ids import TenantId, new_id
+from chalicelib.domain.errors import BusinessRule, NotFound
+from chalicelib.domain.ids import TenantId, asset_parts, network_parts, new_id
+from chalicelib.domain.money import MAX_DIGITS, parse_units
 from chalicelib.domain.payment_links.links import PREFIX, PaymentLink, Price
 from chalicelib.domain.payment_links.stock import LinkStock, left_of, moves, shard_key
 from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.invoices.pieces import stock_keys, stock_of
+from chalicelib.usecases.invoices.settings import InvoiceSettingsService
 from chalicelib.usecases.ports.changes import Add, Change, Save, Take
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
@@ -45,11 +47,13 @@ class Stocked:
 
 
 class PaymentLinks:
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, settings: InvoiceSettingsService) -> None:
+        self._store, self._clock, self._settings = store, clock, settings
 
     def creating(self, tenant: TenantId, terms: LinkTerms) -> Creation[Stocked]:
-        """What is committed for a new link: the link and its stock."""
+        """What is committed for a new link: the link and its stock. Raises BusinessRule for a price that no invoice can have now:
+        of a coin that is not active, or against the merchant's invoice settings."""
+        self._demand_payable(tenant, terms.price)
         now = self._clock.now_ms()
         link = PaymentLink(
             id=new_id(PREFIX, now),
@@ -93,7 +97,9 @@ class PaymentLinks:
 
     def change(self, tenant: TenantId, link_id: str, changes: Mapping[str, Any]) -> Stocked:
         """Replace the fields of `LinkTerms` that `changes` names; the others stay. `stock` is what is left from now on, beside the
-        pieces of open invoices. Raises NotFound, Conflict, Unavailable."""
+        pieces of open invoices. Raises NotFound, BusinessRule as `creating` does, Conflict, Unavailable."""
+        if "price" in changes:
+            self._demand_payable(tenant, changes["price"])
 
         def decide() -> Stocked:
             before = self.get(tenant, link_id)
@@ -120,6 +126,18 @@ class PaymentLinks:
             return shown
 
         return until_settled(decide)
+
+    def _demand_payable(self, tenant: TenantId, price: Price) -> None:
+        if price.asset is None:
+            return
+        network, slug = asset_parts(price.asset)
+        realm, place = network_parts(network)
+        coin = self._store.catalogue(realm).coin(place, slug)
+        if coin is None or coin.status != "ACTIVE":
+            raise BusinessRule("currency", f"{slug} on {place} is not active")
+        # A price in fiat is held to the least amount when it is opened: there is a rate then.
+        most = 10**MAX_DIGITS if price.fiat is not None else parse_units(price.most or price.amount, coin.decimals)
+        self._settings.get(tenant).demand(slug, most, coin.decimals)
 
 
 def _filled(link: PaymentLink, shards: Sequence[LinkStock], wanted: int | None) -> list[Change]:

@@ -156,13 +156,14 @@ def test_where_none_is_left_it_stays_expired(shop: Shop, monkeypatch: pytest.Mon
     other = opened(shop, link)
     rescanned(shop)
     assert (shop.status(invoice), shop.status(other), shop.available()) == ("expired", "pending", "1")
-    assert shop.shown(invoice)["received"] == "1", "it is the merchant's, who looks after it by hand"
+    assert shop.shown(invoice)["received"] == "1", "it is the merchant's, who is told and looks after it by hand"
+    assert shop.told(invoice["id"])["invoice.late_payment"] == 1
     assert_whole(link, 1)
     by_hand(shop, invoice, "completed")
     assert left(shop, link) == 0
 
 
-def test_a_reorganisation_after_its_time_gives_back_and_takes_again(shop: Shop) -> None:
+def test_a_payment_that_falls_out_after_its_time_gives_the_piece_back(shop: Shop) -> None:
     settle(shop)
     link = make(shop, stock=1)["id"]
     invoice = opened(shop, link)

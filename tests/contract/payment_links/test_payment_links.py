@@ -125,6 +125,21 @@ def test_what_is_wrong_is_named(shop: Shop, terms: dict[str, Any], field: str) -
     assert list(services().store.every(PaymentLink)) == []
 
 
+def test_a_price_that_no_invoice_can_have_is_refused(shop: Shop) -> None:
+    made = make(shop)
+    settings = {"minimumAmounts": {"eth": "0.5"}, "supportedCurrencies": ["eth"]}
+    shop.stack.call("PUT", "/v1/invoices/configureSettings", shop.key, json={"settings": settings})
+    for terms, field in (
+        ({"amount": "0.4"}, "amount"),
+        ({"amount": {"min": "0.1", "max": "0.4"}}, "amount"),
+        ({"currency": "btc", "network": "bitcoin"}, "currency"),
+    ):
+        for answer in (make(shop, 400, **terms), one(shop, "PUT", made["id"], **terms).json):  # type: ignore[arg-type]
+            assert (answer["error"]["code"], answer["error"]["details"]["field"]) == ("VALIDATION_ERROR", field), answer
+    assert make(shop, amount={"min": "0.1", "max": "0.5"})["status"] == "active"
+    assert one(shop, "GET", made["id"]).json == made
+
+
 def test_one_idempotency_key_makes_one_link(shop: Shop) -> None:
     first, second = (shop.post("/v1/payment-links", {**TERMS, "stock": 20}, **{"Idempotency-Key": "k"}) for _ in range(2))
     assert (first.status, first.body) == (201, second.body) and second.headers["idempotency-replayed"] == "true"
