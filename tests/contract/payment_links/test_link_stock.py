@@ -28,9 +28,11 @@ def shop(stack: Stack) -> Iterator[Shop]:
         yield opened
 
 
-def settle(shop: Shop, expires_in: int = 60) -> None:
-    """Invoices of the shop have this much time."""
-    shop.stack.call("PUT", "/v1/invoices/configureSettings", shop.key, json={"settings": {"defaultExpirationTime": expires_in}})
+def settle(shop: Shop, expires_in: int = 60, **more: Any) -> None:
+    """Invoices of the shop have this much time, and what else is said."""
+    settings = {"defaultExpirationTime": expires_in, **more}
+    answer = shop.stack.call("PUT", "/v1/invoices/configureSettings", shop.key, json={"settings": settings})
+    assert answer.status == 201, answer.body
 
 
 def cancel(shop: Shop, invoice: dict[str, Any]) -> Any:
@@ -111,6 +113,21 @@ def test_a_late_payment_without_a_piece_completes_nothing(shop: Shop) -> None:
     pay(shop, late)
     assert (shop.status(sold), shop.status(late), left(shop, link)) == ("completed", "expired", 0)
     assert shop.told(late["id"])["invoice.late_payment"] == 1 and shop.available() == "2"
+    assert_whole(link, 1)
+
+
+@pytest.mark.parametrize("sold", [True, False], ids=["sold meanwhile", "left"])
+def test_a_late_payment_is_accepted_with_a_piece_alone(shop: Shop, sold: bool) -> None:
+    settle(shop, latePayments="accept")
+    link = make(shop, stock=1)["id"]
+    invoice = opened(shop, link)
+    pass_time(shop)
+    settle(shop, 86_400)
+    if sold:
+        opened(shop, link)
+    pay(shop, invoice)
+    assert (shop.status(invoice), left(shop, link)) == ("expired" if sold else "completed", 0)
+    assert shop.told(invoice["id"])["invoice.late_payment"] == 1 and shop.available() == "1"
     assert_whole(link, 1)
 
 
