@@ -1,0 +1,1 @@
+"""Payment links: the endpoints of their merchant, and the public page."""
