@@ -32,7 +32,9 @@ def test_public_routes_need_no_key(edge):
     assert edge.call("GET", "/health", key=None).status == 200
     assert edge.call("GET", "/health", key="nonsense").status == 200
     public = {route.path for route in routes() if route.level == "public"}
-    assert public - {"/pay/{invoiceId}", "/pay/{invoiceId}/choice", "/pay/{invoiceId}/status"} == {
+    pages = {"/pay/{invoiceId}", "/pay/{invoiceId}/status", "/pay/{invoiceId}/choice"}
+    pages |= {"/claim/{token}", "/claim/{token}/status", "/link/{id}"}
+    assert public - pages == {
         "/health",
         "/openapi",
         "/openapi/openapi.json",
