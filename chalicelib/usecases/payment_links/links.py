@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from chalicelib.domain.catalogue.fiats import FIATS, unknown_fiat
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import TenantId, asset_parts, network_parts, new_id
 from chalicelib.domain.money import MAX_DIGITS, parse_units
@@ -128,6 +129,8 @@ class PaymentLinks:
         return until_settled(decide)
 
     def _demand_payable(self, tenant: TenantId, price: Price) -> None:
+        if price.fiat is not None and price.fiat not in FIATS:
+            raise BusinessRule("fiatCurrency", unknown_fiat())
         if price.asset is None:
             return
         network, slug = asset_parts(price.asset)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin
+from chalicelib.domain.catalogue.fiats import fiat_problem
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, ServiceError
 from chalicelib.domain.ids import Realm, asset_parts, network_parts, tenant_parts
 from chalicelib.domain.invoices.invoices import Invoice
@@ -34,7 +35,6 @@ from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
 
-FIAT_DECIMALS = 2
 SOLD_OUT = "is sold out"
 OVER = "has expired"
 _ASK = "can not be paid at the moment: try again later, or ask the shop"
@@ -170,11 +170,15 @@ def plain_amount(asked: str) -> str:
 
 def _read(amount: str, coin: Coin, fiat: str | None) -> int | FiatPrice:
     """The price of the invoice. Raises InvalidParameter where it has more decimals than the currency."""
+    if fiat is not None:
+        problem = fiat_problem(amount, fiat)
+        if problem is not None:
+            raise InvalidParameter.one("amount", amount, problem)
+        return FiatPrice(amount, fiat)
     try:
-        units = parse_units(amount, coin.decimals if fiat is None else FIAT_DECIMALS)
+        return parse_units(amount, coin.decimals)
     except NotAnAmount as error:
         raise InvalidParameter.one("amount", amount, str(error)) from error
-    return units if fiat is None else FiatPrice(amount, fiat)
 
 
 def _counted(link: PaymentLink, caller: Caller) -> dict[str, str]:

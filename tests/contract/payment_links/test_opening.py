@@ -124,7 +124,7 @@ def test_the_page_asks_for_an_amount_and_says_what_is_wrong_with_it(shop: Shop) 
         ("", "The amount is needed: from 5 to 50 EUR."),
         ("4", "The amount must be from 5 to 50 EUR."),
         ("5,50", "This amount must be a plain decimal such as 12.5"),
-        ("5.555", "This amount must have at most 2 decimals."),
+        ("5.555", "This amount must have at most 2 decimals in EUR."),
         ('"><script>alert(1)</script>', "This amount must be a plain decimal"),
     ):
         answer = submit(shop, link, f"amount={quote(typed)}")

@@ -100,7 +100,9 @@ def test_prices(shop: Shop, terms: dict[str, Any], shown: dict[str, Any]) -> Non
         ({"amount": None, "fiatAmount": "1"}, "fiatCurrency"),
         ({"amount": None, "fiatCurrency": "EUR"}, "fiatAmount"),
         ({"amount": None, "fiatAmount": "1.001", "fiatCurrency": "EUR"}, "fiatAmount"),
-        ({"amount": None, "fiatAmount": "1", "fiatCurrency": "XXX"}, "fiatCurrency"),
+        ({"amount": None, "fiatAmount": "1.5", "fiatCurrency": "jpy"}, "fiatAmount"),
+        ({"amount": None, "fiatAmount": {"min": 1, "max": "1.5"}, "fiatCurrency": "JPY"}, "fiatAmount"),
+        ({"amount": None, "fiatAmount": "1", "fiatCurrency": "X1X"}, "fiatCurrency"),
         ({"currency": "nope"}, "currency"),
         ({"network": "nope"}, "network"),
         ({"currency": "btc"}, "currency"),
@@ -133,8 +135,10 @@ def test_a_price_that_no_invoice_can_have_is_refused(shop: Shop) -> None:
         ({"amount": "0.4"}, "amount"),
         ({"amount": {"min": "0.1", "max": "0.4"}}, "amount"),
         ({"currency": "btc", "network": "bitcoin"}, "currency"),
+        ({"amount": None, "fiatAmount": "1", "fiatCurrency": "XXX"}, "fiatCurrency"),
     ):
-        for answer in (make(shop, 400, **terms), one(shop, "PUT", made["id"], **terms).json):  # type: ignore[arg-type]
+        sent = {name: value for name, value in terms.items() if value is not None}
+        for answer in (make(shop, 400, **terms), one(shop, "PUT", made["id"], **sent).json):  # type: ignore[arg-type]
             assert (answer["error"]["code"], answer["error"]["details"]["field"]) == ("VALIDATION_ERROR", field), answer
     assert make(shop, amount={"min": "0.1", "max": "0.5"})["status"] == "active"
     assert one(shop, "GET", made["id"]).json == made

@@ -18,13 +18,13 @@ from chalicelib.api.problems import shown
 from chalicelib.api.resources.invoices import FiatCurrency, Metadata, RedirectUrl
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin
+from chalicelib.domain.catalogue.fiats import fiat_problem
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound
 from chalicelib.domain.ids import asset_parts, first_id, network_parts
 from chalicelib.domain.money import NotAnAmount, parse_units
 from chalicelib.domain.payment_links.links import PREFIX, PaymentLink, Price
 from chalicelib.domain.payment_links.stock import MOST_PIECES
 from chalicelib.usecases.payment_links.links import LinkTerms, Stocked
-from chalicelib.usecases.payment_links.opening import FIAT_DECIMALS
 from chalicelib.usecases.payment_links.views import link_view
 
 _RANGE = ("min", "max")
@@ -169,8 +169,9 @@ def _price_problems(sent: Mapping[str, Any], wrong: frozenset[str], catalogue: C
         problems.append(FieldProblem("fiatCurrency", None, ("is required with fiatAmount",)))
     if currency is not None and fiat is None:
         problems.append(FieldProblem("fiatAmount", None, ("is required with fiatCurrency",)))
-    if fiat is not None and not wrong & {"fiatAmount", "fiatCurrency"}:
-        problems += _too_exact("fiatAmount", fiat, FIAT_DECIMALS)
+    if fiat is not None and currency is not None and not wrong & {"fiatAmount", "fiatCurrency"}:
+        found = (fiat_problem(amount, currency.upper()) for amount in _asked(fiat) if amount is not None)
+        problems += [FieldProblem("fiatAmount", shown("fiatAmount", fiat), (words,)) for words in found if words is not None][:1]
     if wrong & {"currency", "network"} or sent.get("currency") is None:
         return problems
     try:
