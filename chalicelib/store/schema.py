@@ -316,6 +316,7 @@ RECORDS: dict[str, Kind] = {
     "NodeSilence": Kind("chain", lambda r: f"silence#{r.network}"),
     "GreyListEntry": Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),
     "MinedBlocks": Kind("chain", lambda r: f"mined#{r.tenant}"),
+    "SandboxRates": Kind("chain", lambda r: f"ownrates#{r.tenant}"),
     "SandboxClock": Kind("chain", lambda r: f"clock#{r.id}"),
     "Xpub": Kind("chain", lambda r: f"xpub#{r.realm}", lambda r: r.pool),
     "NonceCounter": Kind("payouts", lambda r: f"nonce#{r.network}#{r.wallet}"),

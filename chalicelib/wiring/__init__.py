@@ -76,6 +76,7 @@ class Services:
 
     sandbox = Of(lambda wiring: wiring.sandbox.sandbox)
     demo_resets = Of(lambda wiring: wiring.sandbox.demo_resets)
+    rate_setter = Of(lambda wiring: wiring.sandbox.rate_setter)
     wipe_demo = Of(lambda wiring: wiring.sandbox.wipe_demo)
 
     networks = Of(lambda wiring: wiring.catalogue.networks)

@@ -110,10 +110,19 @@ class Parts:
         return self.store.catalogue(realm)
 
     def rates(self, realm: Realm) -> Rates:
-        """The rates of a realm's coins, at most 30 seconds old; in the sandbox always the same, and always fresh."""
-        if realm == "test" or self.settings.rates_providers == ("fixed",):
+        """The rates of a realm's coins, at most 30 seconds old; in the sandbox always the same, and always fresh, unless a
+        merchant sets its own."""
+        if realm == "test":
+            return self._sandbox_rates
+        if self.settings.rates_providers == ("fixed",):
             return self._fixed_rates
         return self.store.rates()
+
+    @cached_property
+    def _sandbox_rates(self) -> Rates:
+        from chalicelib.usecases.sandbox.rates import OverridableRates
+
+        return OverridableRates(self._fixed_rates, lambda: self.store)
 
     @cached_property
     def _fixed_rates(self) -> Rates:

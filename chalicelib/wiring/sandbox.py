@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chalicelib.usecases.sandbox.demo import DemoResets
+    from chalicelib.usecases.sandbox.rates import RateSetter
     from chalicelib.usecases.sandbox.sandbox import Sandbox
     from chalicelib.wiring.parts import Parts
     from chalicelib.wiring.simulated import SimulatedWiring
@@ -30,6 +31,12 @@ class SandboxWiring:
         from chalicelib.usecases.sandbox.demo import DemoResets
 
         return DemoResets(self._parts.store, self._parts.clock)
+
+    @cached_property
+    def rate_setter(self) -> RateSetter:
+        from chalicelib.usecases.sandbox.rates import RateSetter
+
+        return RateSetter(self._parts.store, self._parts.rates("test"))
 
     def wipe_demo(self) -> int:
         """Remove the demo's data. Raises ValueError on every other stage."""

@@ -69,3 +69,15 @@ class Clock(CamelRecord):
     advanced: Annotated[
         int, Field(ge=0, description="Seconds by which it is ahead of the real time: all advances together.", examples=[86_400])
     ]
+
+
+class OwnRate(CamelRecord):
+    """A rate of the merchant's sandbox."""
+
+    coin: Annotated[str, Field(description="The coin's slug.", examples=["eth"])]
+    fiat: Annotated[str, Field(description="ISO 4217.", examples=["EUR"])]
+    value: Annotated[
+        str | None, Field(description="Units of the currency for one coin; null where there is none.", examples=["2700"])
+    ]
+    stale: Annotated[bool, Field(description="Whether it counts as too old, and prices nothing.", examples=[False])]
+    own: Annotated[bool, Field(description="Whether the merchant has set it; else it is the usual one.", examples=[True])]

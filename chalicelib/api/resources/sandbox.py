@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug, PositiveAmount
+from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug, PositiveAmount, amount_text
 from chalicelib.api.models import MoneyRequest, Request
+from chalicelib.api.problems import shown
+from chalicelib.api.resources.invoices import FiatCurrency
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue.catalogue import MOST_CONFIRMATIONS
+from chalicelib.domain.catalogue.catalogue import MOST_CONFIRMATIONS, Catalogue
+from chalicelib.domain.catalogue.fiats import FIATS, unknown_fiat
+from chalicelib.domain.catalogue.sandbox_rates import OwnRate
 from chalicelib.domain.chain import SandboxClock
-from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.errors import BusinessRule, FieldProblem
 from chalicelib.domain.money import parse_units
 from chalicelib.domain.times import iso
 from chalicelib.usecases.catalogue.coins import MOST_DECIMALS, MOST_NAME, MOST_SYMBOL, facts_problem
+from chalicelib.usecases.catalogue.rates import LEAST, MOST
 from chalicelib.usecases.ports.tokens import TokenFacts
 from chalicelib.usecases.sandbox.clock import MOST_AT_ONCE
 from chalicelib.usecases.sandbox.mining_budget import BLOCKS_A_CALL
@@ -77,6 +85,32 @@ class SandboxAdvance(Request):
     """How far the time shall move."""
 
     advance: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, description="Seconds to go forward.", examples=[3_600])]
+
+
+class SandboxRate(Request):
+    """What a coin shall be worth."""
+
+    coin: CoinSlug
+    fiat: FiatCurrency
+    value: Annotated[
+        PositiveAmount | None,
+        Field(description="Units of the currency for one coin, 10^-12 to 10^12; null: the usual rate again.", examples=["2700"]),
+    ] = None
+    stale: Annotated[bool, Field(description="The usual rate shall count as too old.", examples=[True])] = False
+
+    @classmethod
+    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
+        problems = []
+        if "value" not in sent and sent.get("stale") is not True and "stale" not in wrong:
+            problems.append(FieldProblem("value", None, ("is required, or stale: true; null takes the rate back",)))
+        value = sent.get("value")
+        if value is None or "value" in wrong:
+            return problems
+        if sent.get("stale") is True:
+            problems.append(FieldProblem("stale", True, ("must not be there together with a value",)))
+        if not LEAST <= Decimal(amount_text(value)) <= MOST:
+            problems.append(FieldProblem("value", shown("value", value), ("must be from 10^-12 to 10^12",)))
+        return problems
 
 
 def _token(ctx: Ctx) -> str | None:
@@ -168,3 +202,16 @@ def sandbox_clock(ctx: Ctx, body: SandboxAdvance) -> Answer:
     answer = ctx.create(ctx.services.sandbox_time.advancing(body.advance), render)
     ctx.services.sandbox.catch_up()
     return answer
+
+
+@endpoint(
+    "POST", "/sandbox/rates", family="envelope", permission="sandbox:write", realm="test", body=SandboxRate, status=201,
+    creates=True, summary="Set a rate of the merchant's own sandbox", answer="sandbox.OwnRate",
+)  # fmt: skip
+def sandbox_rate(ctx: Ctx, body: SandboxRate) -> Answer:
+    """From now on, for what this merchant prices in that currency; quotes made before keep theirs. `value` null: the usual rate
+    again. `stale`: the rate counts as older than 15 minutes, so that nothing is priced by it."""
+    if body.fiat not in FIATS:
+        raise BusinessRule("fiat", unknown_fiat())
+    rate = OwnRate(body.coin, body.fiat, body.value, body.stale)
+    return ctx.create(ctx.services.rate_setter.setting(ctx.tenant, rate), asdict)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 
 from chalicelib.domain.catalogue.fiats import ANCHORED, DOLLAR
-from chalicelib.domain.ids import Realm
+from chalicelib.domain.ids import Realm, TenantId
 from chalicelib.domain.money import usd_cents
 
 STALE_MS = 15 * 60 * 1000
@@ -73,6 +73,10 @@ class Rates:
         """The rate, unless it is stale: the only one that may price anything."""
         rate = self.get(coin, fiat)
         return None if rate is None or rate.stale(now_ms) else rate
+
+    def of(self, tenant: TenantId) -> Rates:
+        """Those that count for a merchant's prices in fiat: in the sandbox it may have set its own."""
+        return self
 
     def usd(self, coin: str, units: int, decimals: int, now_ms: int) -> float | None:
         """The value of `units` in US dollars, rounded to cents, for display; None without a fresh rate."""

@@ -69,7 +69,8 @@ def _rate(deposit: Deposit, choosing: Choosing, rates: RatesOf, now_ms: int) -> 
     if promised is not None or accepted is None:
         return promised
     network, slug = asset_parts(deposit.asset)
-    known = rates(network_parts(network)[0]).fresh(slug, now_ms, choosing.fiat)
+    usual = rates(network_parts(network)[0])
+    known = (usual if deposit.tenant is None else usual.of(deposit.tenant)).fresh(slug, now_ms, choosing.fiat)
     if known is None or known.decimal <= 0:
         return None
     return Quote(choosing.fiat, f"{Decimal(known.value):f}", accepted.decimals, known.at, known.source)

@@ -24,7 +24,7 @@ def at_its_worth(deposit: Deposit, invoice: Invoice | None, rates: RatesOf, now_
     if not deposit.late or deposit.rate is not None or deposit.asset != invoice.asset:
         return deposit
     network, slug = asset_parts(deposit.asset)
-    known = rates(network_parts(network)[0]).fresh(slug, now_ms, invoice.priced.fiat)
+    known = rates(network_parts(network)[0]).of(invoice.tenant).fresh(slug, now_ms, invoice.priced.fiat)
     if known is None or known.decimal <= 0:
         return deposit
     quote = Quote(known.fiat, f"{Decimal(known.value):f}", invoice.priced.decimals, known.at, known.source)

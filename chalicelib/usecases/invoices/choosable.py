@@ -44,7 +44,7 @@ class ChoosableInvoices:
         Raises BusinessRule (a coin that is not active or not among supportedCurrencies, none at all, too many), Unavailable.
         """
         wishes, realm = wishes or Wishes(), tenant_parts(tenant)[1]
-        catalogue, rates, now = self._store.catalogue(realm), self._rates(realm), self._clock.now_ms()
+        catalogue, rates, now = self._store.catalogue(realm), self._rates(realm).of(tenant), self._clock.now_ms()
         settings, _ = self._settings.for_new(tenant, next(iter(catalogue.networks.values())).id)
         coins = self._allowed(settings, catalogue, rates, price) if accept is None else _accepted(settings, catalogue, accept)
         usd = _dollars(price.currency, coins, rates, now)

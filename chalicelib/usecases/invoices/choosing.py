@@ -138,7 +138,7 @@ class Choices:
     def _quote(self, invoice: Invoice, choosing: Choosing, choice: Choice) -> Quote | None:
         realm, network = network_parts(choice.network)
         coin = self._store.catalogue(realm).coin(network, asset_parts(choice.asset)[1])
-        return None if coin is None else fresh_quote(self._rates(realm), coin, choosing.fiat, self._now(invoice))
+        return None if coin is None else fresh_quote(self._rates(realm).of(invoice.tenant), coin, choosing.fiat, self._now(invoice))
 
     def _choose(self, before: Invoice, slug: str, network: str | None) -> Chosen:
         choosing = before.choosing
@@ -173,7 +173,8 @@ class Choices:
     def _made(self, invoice: Invoice, choosing: Choosing, coin: Coin, known: Choice | None) -> tuple[Choice, list[Change]]:
         """The choice with a rate locked now, and the changes that store its address where there is none for it yet."""
         realm, place = network_parts(coin.network)
-        now, network, rates = self._now(invoice), self._store.catalogue(realm).networks[place], self._rates(realm)
+        now, network = self._now(invoice), self._store.catalogue(realm).networks[place]
+        rates = self._rates(realm).of(invoice.tenant)
         if (known is None or not known.chosen) and len(choosing.chosen) >= MOST_CHOICES:
             raise TooManyChoices(max(1, (invoice.expires_at - now) // 1000))
         if coin.status != "ACTIVE":

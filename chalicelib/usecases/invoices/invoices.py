@@ -125,7 +125,8 @@ class Invoices:
         settings, halted = self._settings.for_new(tenant, network.id)
         demand_scanning(network, halted)
         now = self._clock.now_ms()
-        worth = _priced(coin, price, self._rates(realm), now)
+        rates = self._rates(realm) if isinstance(price, int) else self._rates(realm).of(tenant)
+        worth = _priced(coin, price, rates, now)
         asked = "amount" if worth.priced is None else "fiatAmount"
         settings.demand(coin.slug, worth.amount, coin.decimals, asked)
         demand_minimum(coin, worth.amount, asked, self._rates(realm), now)

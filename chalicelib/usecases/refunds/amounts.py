@@ -128,7 +128,7 @@ def _in_fiat(known: Refunded, credited: Credited, asked: Asked, catalogue: Catal
         raise InvalidParameter.one("amount", amount, f"must have at most {CENT} decimals in the mode fiat")
     if Decimal(amount) > Decimal(left):
         raise BusinessRule("amount", _too_much(f"{left} {credited.fiat}"))
-    rate = rates.fresh(coin.slug, now, credited.fiat)
+    rate = rates.of(known.invoice.tenant).fresh(coin.slug, now, credited.fiat)
     if rate is None or rate.decimal <= 0:
         raise BusinessRule("coin", f"there is no fresh rate of {coin.slug} in {credited.fiat} now")
     decimals = min(coin.decimals, _PAID_DECIMALS)
