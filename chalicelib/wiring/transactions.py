@@ -67,8 +67,8 @@ class TransactionWiring:
         """For a function that has keys: it alone may ask for second readers."""
         from chalicelib.usecases.transactions.accounts.signing import AccountSigning
 
-        parts, every_node = self._parts, self.hearings.every_node
-        return AccountSigning(parts.store, parts.rules, self._chains.reader, self.renewals, every_node, second_of)
+        parts, reader_of, every_node = self._parts, self._chains.reader, self.hearings.every_node
+        return AccountSigning(parts.store, parts.rules, parts.realm_clock, reader_of, self.renewals, every_node, second_of)
 
     def utxo_engine(self, second_of: Callable[[Network], SecondReader[CoinOrder]]) -> UtxoEngine:
         """The same, for UTXO networks."""

@@ -125,7 +125,7 @@ def account(slug: str, token: bool) -> Case:
     second: Any = Metered(seconds, reader)
     signer, checks, fees = LocalSigner(keys), PayoutChecks(store, RULES, Clock(), NONE, no_rates), PayoutFees(store, no_rates)
     parts = PayoutParts(store, RULES, Clock(), signer, checks, fees, NONE, no_rates, RenewalRules())
-    engine = AccountSigning(store, RULES, NONE, RenewalRules(), NONE, lambda _: second)
+    engine = AccountSigning(store, RULES, Clock(), NONE, RenewalRules(), NONE, lambda _: second)
     number = 0
 
     def sign() -> Callable[[], object]:

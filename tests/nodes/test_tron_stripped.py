@@ -1,4 +1,5 @@
-"""Records on Tron that were altered until they look unsigned: no nonce binds a second signature to the first, and none is made."""
+"""Records on Tron that were altered until they look unsigned, or put back to an attempt that has expired: no nonce binds a second
+signature to the first, and none is made."""
 
 from __future__ import annotations
 
@@ -62,6 +63,17 @@ def refused(caplog: pytest.LogCaptureFixture, sign: Callable[[], object]) -> Non
         sign()
 
 
+def put_back(caplog: pytest.LogCaptureFixture, sign: Callable[[], object]) -> None:
+    """As `refused`, of an order that has its expired first attempt alone while its second one is mined."""
+    caplog.clear()
+    with in_realm("live"), pytest.raises(OrderMismatch, match="in its attempts"):
+        sign()
+    assert "differs from what was signed in its attempts" in caplog.text
+    with in_realm("live"), pytest.MonkeyPatch.context() as patch, pytest.raises(Conflict):
+        patch.setattr(signing, "unlike_attempts", lambda *_: False)
+        sign()
+
+
 def test_a_payment(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     store, to = services().store, stranger()
     made = shop.call("POST", "/v1/invoices", json={"currency": "trx", "amount": "25", "network": "tron"})
@@ -118,6 +130,75 @@ def test_a_stake(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     assert shop.frozen("ENERGY") - frozen == 10 * TRX
 
 
+def test_a_payment_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    store, to = services().store, stranger()
+    made = shop.call("POST", "/v1/invoices", json={"currency": "trx", "amount": "25", "network": "tron"})
+    shop.node.faucet(made["address"], 25)
+    shop.confirm()
+    shop.node.call("dev/drop", count=1)
+    id = shop.call("POST", "/v1/withdraws", json={"network": "tron", "coin": "trx", "address": to, "amount": "10"})["id"]
+    assert shop.stack.drain(only=("relay", "payout")).settled
+    first = next(o for o in store.every(PaymentOrder) if o.withdrawal_id == id)
+    shop.expire()
+    shop.run("housekeeping")
+    shop.node.mine()
+    second = next(o for o in store.every(PaymentOrder) if o.withdrawal_id == id)
+    withdrawal = next(w for w in store.every(Withdrawal) if w.id == id)
+    assert ([each.txid for each in second.earlier], shop.on_chain(to)) == ([first.txid], 10 * TRX)
+    put(replace(first, renew=True))
+    put(replace(withdrawal, txid=first.txid))
+    put_back(caplog, lambda: services().payouts.pay(withdrawal.tenant, id))
+    put(second)
+    put(withdrawal)
+    shop.confirm()
+    assert shop.on_chain(to) == 10 * TRX
+
+
+def test_a_move_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    trx = services().catalogue("live").coins["tron", "trx"]
+    made = shop.call("POST", "/v1/invoices", json={"currency": "trx", "amount": "9", "network": "tron"})
+    shop.node.faucet(made["address"], 9)
+    shop.confirm()
+    shop.node.call("dev/drop", count=1)
+    sweep = plan_units(trx, "sweep", address_of(made["address"]), shop.hot(), 4 * TRX)
+
+    def now() -> Move:
+        found = services().store.get(Move, network=TRON, id=sweep)
+        assert found is not None and found.state == "signed"
+        return found
+
+    assert shop.stack.drain(only=("relay", "collect")).settled
+    first = now()
+    shop.expire()
+    shop.run("collect")
+    shop.node.mine()
+    second, left = now(), shop.on_chain(made["address"])
+    assert [each.txid for each in second.earlier] == [first.txid] and left <= 5 * TRX
+    put(replace(first, renew=True))
+    put_back(caplog, lambda: services().deposit_moves.advance(TRON, sweep))
+    put(second)
+    shop.confirm()
+    assert shop.on_chain(made["address"]) == left
+
+
+def test_a_stake_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    store, frozen = services().store, shop.frozen("ENERGY")
+    shop.node.call("dev/drop", count=1)
+    made = shop.stake("10")
+    assert shop.stack.drain(only=("relay", "payout")).settled
+    first = next(each for each in store.every(Stake) if each.txid == made["transactionId"])
+    shop.expire()
+    shop.run()
+    shop.node.mine()
+    second = store.get(Stake, network=TRON, id=first.id)
+    assert second is not None and [each.txid for each in second.earlier] == [first.txid]
+    put(replace(first, renew=True))
+    put_back(caplog, lambda: services().stake_signing.sign(TRON, first.id))
+    put(second)
+    shop.confirm()
+    assert shop.frozen("ENERGY") - frozen == 10 * TRX
+
+
 def test_who_deletes_the_row_as_well_is_not_stopped(shop: Shop) -> None:
     """Out of what the store can tell: said at the top of `transactions.first_signatures`. Bytes of the same id are sent, once."""
     store, frozen = services().store, shop.frozen("ENERGY")
@@ -125,7 +206,7 @@ def test_who_deletes_the_row_as_well_is_not_stopped(shop: Shop) -> None:
     shop.run()
     stake = next(each for each in store.every(Stake) if each.txid == made["transactionId"])
     put(replace(stake, raw=None, earlier=(), touched_at=0))
-    store.commit([Delete(FirstSignature, {"owner": stake.id})])
+    store.commit([Delete(FirstSignature, {"owner": owner}) for owner in (stake.id, f"{stake.id}#1")])
     services().stake_signing.sign(TRON, stake.id)
     shop.node.mine()
     shop.confirm()

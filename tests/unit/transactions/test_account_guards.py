@@ -12,6 +12,7 @@ import pytest
 from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import AssetId
+from chalicelib.domain.transactions.first_signatures import FirstSignature
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.transactions.outgoing import Attempt, Outgoing
 from chalicelib.domain.transactions.replacements import RenewalRules
@@ -62,6 +63,9 @@ class Kind:
     heard_by: list[bool] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
+    rows: dict[str, str] = field(default_factory=dict)
+    """Rows of first signatures: the id of what was signed by the owner."""
+    stored: list[Change] = field(default_factory=list)
 
     @property
     def payer(self) -> Kind:
@@ -81,6 +85,9 @@ class Kind:
     def altered(self, before: Record) -> list[str]:
         return []
 
+    def differs(self, before: Record, named: str) -> None:
+        self.events.append(f"alarm: {named}")
+
     def renewed(self, before: Record) -> Record | None:
         return before
 
@@ -93,6 +100,7 @@ class Kind:
 
     def store(self, record: Record, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Record:
         self.events.append("stored")
+        self.stored += rests_on
         return record.signed_as(Attempt(signed.raw, signed.txid, proved.fee, 3))
 
     def store_again(self, before: Record, wanted: Record, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Record:
@@ -121,8 +129,12 @@ class Kind:
     def get(self, record: type, /, **key: str) -> Cursor | None:
         return None
 
-    def get_many(self, wanted: Sequence[object]) -> list[None]:
-        return [None for _ in wanted]
+    def get_many(self, wanted: Sequence[tuple[type, dict[str, str]]]) -> list[FirstSignature | None]:
+        named = [key["owner"] if kind is FirstSignature else "" for kind, key in wanted]
+        return [FirstSignature(owner, self.rows[owner], 1) if owner in self.rows else None for owner in named]
+
+    def now_ms(self) -> int:
+        return 5
 
     def storage_form(self, slug: str, address: str) -> str:
         return address
@@ -156,7 +168,7 @@ STEPS: dict[str, Callable[[AccountSigning, Any], object]] = {
 def engine(kind: Kind, second: bool = True, every_node: bool = True) -> AccountSigning:
     made: Any = kind
     reader: Any = kind if second else None
-    return AccountSigning(made, made, lambda _: made, RenewalRules(), lambda *_: every_node, lambda _: reader)
+    return AccountSigning(made, made, made, lambda _: made, RenewalRules(), lambda *_: every_node, lambda _: reader)
 
 
 @pytest.mark.parametrize("step", list(STEPS))
@@ -185,9 +197,71 @@ def test_what_the_second_reader_reads_otherwise_is_not_signed_or_not_stored(step
 
 def test_without_a_nonce_nothing_is_replaced_that_may_still_be_mined() -> None:
     """On Tron two attempts of one order can both be mined: every one of them has to have expired by the blocks."""
-    kind = Kind(TRON)
+    kind = Kind(TRON, rows={"record#1": "newest"})
     assert engine(kind).again(kind, STUCK) is None
     assert kind.events == [] and kind.heard_by == [True]
+
+
+@pytest.fixture
+def expired(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each attempt on record has expired."""
+    monkeypatch.setattr("chalicelib.usecases.transactions.accounts.signing.replaceable", lambda *_: True)
+
+
+def signatures(network: Network, rows: dict[str, str], step: Callable[[AccountSigning, Kind], object]) -> list[object]:
+    kind = Kind(network, rows=rows)
+    assert step(engine(kind), kind) is not None and kind.events == ["signed", "stored"]
+    return [change.record for change in kind.stored if isinstance(change, Save)]
+
+
+@pytest.mark.usefixtures("expired")
+def test_each_attempt_without_a_nonce_commits_with_a_row_of_its_own() -> None:
+    once, twice = {"record#1": "newest"}, {"record#1": "first", "record#2": "newest"}
+    assert signatures(TRON, {}, STEPS["first"]) == [FirstSignature("record#1", "id", 5)]
+    assert signatures(TRON, once, STEPS["again"]) == [FirstSignature("record#2", "id", 5)]
+    assert signatures(TRON, twice, lambda engine, kind: engine.again(kind, REPLACED_ONCE)) == [FirstSignature("record#3", "id", 5)]
+    assert signatures(ETHEREUM, {}, STEPS["first"]) == signatures(ETHEREUM, {}, STEPS["again"]) == []
+
+
+REPLACED_ONCE = replace(STUCK, earlier=(Attempt("first bytes", "first", 1, 1),))
+
+
+@pytest.mark.usefixtures("expired")
+@pytest.mark.parametrize(
+    ("record", "rows"),
+    [
+        (STUCK, {"record#1": "newest", "record#2": "later"}),
+        (STUCK, {"record": "newest", "record#2": "later"}),
+        (STUCK, {"record#1": "another"}),
+        (STUCK, {}),
+        (REPLACED_ONCE, {"record#1": "first", "record#2": "newest", "record#3": "later"}),
+        (REPLACED_ONCE, {"record#1": "first", "record#2": "another"}),
+        (REPLACED_ONCE, {"record#1": "another", "record#2": "newest"}),
+        (REPLACED_ONCE, {"record#2": "newest"}),
+        (REPLACED_ONCE, {"record#1": "first"}),
+        (REPLACED_ONCE, {"record": "first"}),
+    ],
+    ids=[
+        "put back", "put back, signed before there were rows", "never signed so", "never signed", "put back to the second",
+        "second never signed so", "first never signed so", "first never signed", "second never signed",
+        "replaced before there were rows",
+    ],
+)  # fmt: skip
+def test_an_order_without_a_nonce_whose_attempts_are_not_all_that_were_signed_is_not_replaced(
+    record: Record, rows: dict[str, str]
+) -> None:
+    """An attempt that the record has lost may be mined: those that it has have expired."""
+    kind = Kind(TRON, rows=rows)
+    with pytest.raises(OrderMismatch, match="in its attempts"):
+        engine(kind).again(kind, record)
+    assert kind.events == ["alarm: its attempts"]
+
+
+@pytest.mark.usefixtures("expired")
+@pytest.mark.parametrize(("record", "rows"), [(STUCK, {}), (REPLACED_ONCE, {"record#2": "newest"})])
+def test_a_first_attempt_that_was_signed_before_there_were_rows_is_replaced(record: Record, rows: dict[str, str]) -> None:
+    kind = Kind(TRON, rows={"record": "first", **rows})
+    assert engine(kind).again(kind, record) is not None and kind.events == ["signed", "stored"]
 
 
 @pytest.mark.parametrize("every_node", [True, False])

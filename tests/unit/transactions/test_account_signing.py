@@ -157,7 +157,7 @@ RESTORED = World(PaymentSwitch("test", stopped=True, put_back=1))
 
 def engine(world: World, most: int = 5) -> AccountSigning:
     made: Any = world
-    return AccountSigning(made, made, lambda _: made, RenewalRules(most=most), lambda *_: True, lambda _: None)
+    return AccountSigning(made, made, made, lambda _: made, RenewalRules(most=most), lambda *_: True, lambda _: None)
 
 
 def test_bytes_are_proved_before_a_key_is_asked_and_stored_on_the_conditions_that_were_read() -> None:

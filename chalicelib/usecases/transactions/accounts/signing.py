@@ -13,17 +13,20 @@ node takes them back, and the process may die between any two lines. So
 5. the signed bytes are stored, in one transaction with their posting, on the condition that nobody touched a switch since 2.
    Of two workers that sign one stores; what is not stored is never sent. The first signature of an order commits with an item
    that is never changed (`first_signatures`): an order whose record was altered until it looks unsigned is not signed anew. Where
-   it has no nonce (Tron), nothing else refuses that. Whoever deletes that item too, with rights on the tables, is not stopped;
+   it has no nonce (Tron), nothing else refuses that, and each attempt commits with such an item, by its number. Whoever deletes
+   these items too, or writes over them, with rights on the tables, is not stopped;
 6. what is stored is sent, as often as it takes, after the switches were asked once more (`send`).
 
 A crash up to 5 leaves the order unsigned, and the next try begins at 2 with the same bytes. A crash after 5 leaves signed bytes,
 which the poll sends: whoever sends them sends the same ones.
 
 A replacement (`again`) is a second signature of one order, the moment of danger. It is made only where at most one of all attempts
-can ever be mined, by what can not be altered in a record:
+can ever be mined, by signed bytes, the items of 5, blocks and nodes: a record may be altered, or put back to what it once was:
 
 * the newest attempt is what the wallet's own key signed, and under the id on record: so it has the nonce that the new one gets;
-* without nonces (Tron) every attempt has expired, by every node's word and by the blocks (`losses.replaceable`);
+* without nonces (Tron) the attempts on record are all that were ever signed, by the items of 5, and every one has expired, by
+  every node's word and by the blocks (`losses.replaceable`). The gap: an order that had been replaced before there were such items
+  can be put back to its first attempt, which is believed without one where the order's first signature is there;
 * no attempt has a receipt; the order was replaced less often than it may be; the new fee stays within its bound.
 
 Then steps 2 to 6, and what was replaced is kept beside it: whichever of them the chain takes, that one has paid.
@@ -54,6 +57,7 @@ from chalicelib.usecases.base.kill_switch import put_back, rests_on, rests_on_ta
 from chalicelib.usecases.ports.accounts import Opened
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change
+from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.second_reader import Order, SecondReader
@@ -61,8 +65,8 @@ from chalicelib.usecases.ports.signing import Signature, Signed
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.expiry_votes import EveryNode
-from chalicelib.usecases.transactions.first_signatures import signed_before
-from chalicelib.usecases.transactions.losses import Lifetimes, replaceable, sent_from
+from chalicelib.usecases.transactions.first_signatures import attempt_signature, signed_before, unlike_attempts
+from chalicelib.usecases.transactions.losses import Lifetimes, has_nonces, replaceable, sent_from
 from chalicelib.usecases.transactions.replacement_bounds import OutSigned, worn_out
 from chalicelib.usecases.transactions.signed_bytes import unlike_signed
 from chalicelib.usecases.transactions.two_readers import sign_read_twice
@@ -173,11 +177,12 @@ class Attempts(Protocol[R, P]):
         ...
 
     def store(self, record: R, signed: Signed, proved: P, rests_on: Sequence[Change]) -> R:
-        """Commit the first attempt of `record` with what it posts, resting on `rests_on`. Raises Conflict."""
+        """Commit the first attempt of `record` with what it posts, and with `rests_on`: conditions, and on Tron the attempt's own
+        item. Raises Conflict."""
         ...
 
     def store_again(self, before: R, wanted: R, signed: Signed, proved: P, rests_on: Sequence[Change]) -> R:
-        """Commit the replacement, and keep the attempt that it replaces. Raises Conflict."""
+        """Commit the replacement with `rests_on`, as `store`, and keep the attempt that it replaces. Raises Conflict."""
         ...
 
 
@@ -188,12 +193,13 @@ class AccountSigning:
         self,
         store: Store,
         rules: AddressRules,
+        clock: Clock,
         reader_of: Callable[[Network], ChainReader],
         renewals: RenewalRules,
         every_node: EveryNode,
         second_of: Callable[[Network], SecondReader[Order] | None],
     ) -> None:
-        self._store, self._rules, self._reader_of = store, rules, reader_of
+        self._store, self._rules, self._clock, self._reader_of = store, rules, clock, reader_of
         self._renewals, self._every_node, self._second_of = renewals, every_node, second_of
 
     def first(self, attempts: Attempts[R, P], record: R) -> R:
@@ -210,7 +216,7 @@ class AccountSigning:
             attempts.cure(record, mismatch)
             raise
         signed = self._signed(attempts, record, proved)
-        return attempts.store(record, signed, proved, [*proved.rests_on, *rests])
+        return attempts.store(record, signed, proved, [*proved.rests_on, *rests, *self._numbered(attempts, record, 1, signed)])
 
     def again(self, attempts: Attempts[R, P], before: R) -> R | None:
         """Sign and store what replaces the newest attempt; None while that can not be, or need not any more. Raises as `first`."""
@@ -234,7 +240,8 @@ class AccountSigning:
         if proved is None:
             return None
         signed = self._signed(attempts, wanted, proved)
-        done = attempts.store_again(before, wanted, signed, proved, [*proved.rests_on, *rests])
+        numbered = self._numbered(attempts, before, len(before.earlier) + 2, signed)
+        done = attempts.store_again(before, wanted, signed, proved, [*proved.rests_on, *rests, *numbered])
         log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, newest.txid)
         return done
 
@@ -265,6 +272,12 @@ class AccountSigning:
         log.error("ALARM %s: %s may cost %d, and %d is the most by the fees of now", attempts.network.id, attempts.name, fee, most)
         raise OrderMismatch(f"{attempts.name} may cost {fee}, and {most} is the most", bytes_only=True)
 
+    def _numbered(self, attempts: Attempts[R, P], record: R, number: int, signed: Signed) -> list[Change]:
+        """What refuses, where no nonce does, that attempt `number` is signed twice."""
+        if has_nonces(attempts.network):
+            return []
+        return [attempt_signature(record.id, number, signed.txid, self._clock.now_ms())]
+
     def _rests_on(self, attempts: Attempts[R, P]) -> list[Change]:
         realm = attempts.network.realm
         return rests_on(self._store, realm) if attempts.others else rests_on_tables(self._store, realm)
@@ -272,9 +285,12 @@ class AccountSigning:
     def _replaceable(self, attempts: Attempts[R, P], before: R, newest: Attempt, facts: Order) -> bool:
         """Whether no node objects to another attempt, none has one in a block, and another one can not be mined beside them.
 
-        Where no nonce forbids that, this alone does: asked again here, right before the signature.
+        Where no nonce forbids that, this alone does: asked again here, right before the signature. Raises OrderMismatch.
         """
         network, payer = attempts.network, attempts.payer
+        if not has_nonces(network) and unlike_attempts(self._store, before.id, [*before.earlier, newest]):
+            attempts.differs(before, "its attempts")
+            raise OrderMismatch(f"{attempts.name} differs from what was signed in its attempts")
         if not payer.renewable(facts.unsigned, newest.txid, self._every_node(network, before.asset, before.amount)):
             return False
         reader = self._reader_of(network)
