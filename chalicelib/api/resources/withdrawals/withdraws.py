@@ -12,7 +12,7 @@ from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug, PositiveAm
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.withdrawals import PENDING
 from chalicelib.api.models import MoneyRequest
-from chalicelib.api.resources.withdrawals import create_one
+from chalicelib.api.resources.withdrawals.withdrawals import create_one
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.money import parse_units
 from chalicelib.usecases.withdrawals.rules import Output

@@ -1,0 +1,1 @@
+"""Money given back: refunds of invoices, payout links, and the page of their claim links."""

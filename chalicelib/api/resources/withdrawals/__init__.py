@@ -1,0 +1,1 @@
+"""Withdrawals: asked for, listed, approved, stopped."""
