@@ -20,7 +20,7 @@ def test_each_path_finds_its_module_by_its_first_part() -> None:
     resources.load()
     for route in ROUTES:
         part = route.path.strip("/").partition("/")[0]
-        assert route.handler.__module__.rsplit(".", 1)[1] in resources.PARTS[part], route.path
+        assert route.handler.__module__.removeprefix(f"{resources.__name__}.") in resources.PARTS[part], route.path
     assert {route.path.strip("/").partition("/")[0] for route in ROUTES} == set(resources.PARTS)
 
 
