@@ -28,6 +28,5 @@ class PaymentLinkWiring:
         from chalicelib.usecases.payment_links.opening import LinkOpening
 
         parts = self._parts
-        return LinkOpening(
-            parts.store, self.payment_links, self._invoices.invoices, DynamoCounters(parts.store.models), parts.clock_of
-        )
+        invoices, choosable, counters = self._invoices.invoices, self._invoices.choosable, DynamoCounters(parts.store.models)
+        return LinkOpening(parts.store, self.payment_links, invoices, choosable, counters, parts.clock_of)

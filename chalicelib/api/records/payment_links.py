@@ -9,6 +9,15 @@ from pydantic import Field
 from chalicelib.api.records.base import CamelRecord, Metadata, Money, Time
 from chalicelib.api.records.invoices import Slug
 
+ACCEPT = "The coins that the payer may choose from; absent: every active one that the invoice settings allow."
+
+
+class OfferedCoin(CamelRecord):
+    """A coin that the payer may choose."""
+
+    coin: Slug
+    network: Annotated[str, Field(description="A network slug; absent: all that have the coin.", examples=["tron"])] = None  # type: ignore[assignment]
+
 
 class AmountRange(CamelRecord):
     """The payer names an amount, from `min` up to `max`."""
@@ -28,8 +37,9 @@ class PaymentLink(CamelRecord):
     ]
     name: Annotated[str, Field(description="What is sold.", examples=["Two pairs of shoes"])]
     description: Annotated[str, Field(description="More about it.", examples=["Size 42, in black"])] = None  # type: ignore[assignment]
-    currency: Slug
-    network: Annotated[str, Field(description="A network slug.", examples=["ethereum"])]
+    currency: Annotated[Slug, Field(description="Absent where the payer chooses the coin.")] = None  # type: ignore[assignment]
+    network: Annotated[str, Field(description="A network slug; absent with it.", examples=["ethereum"])] = None  # type: ignore[assignment]
+    accept: Annotated[list[OfferedCoin], Field(description=ACCEPT)] = None  # type: ignore[assignment]
     amount: Annotated[Money | AmountRange, Field(description="In units of `currency`.", examples=["0.05"])] = None  # type: ignore[assignment]
     fiat_amount: Annotated[Money | AmountRange, Field(description="In `fiatCurrency`.", examples=["49.9"])] = None  # type: ignore[assignment]
     fiat_currency: Annotated[str, Field(description="ISO 4217.", examples=["EUR"])] = None  # type: ignore[assignment]

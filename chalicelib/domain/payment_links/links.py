@@ -15,16 +15,26 @@ PREFIX = "plk"
 
 
 @dataclass(frozen=True, slots=True)
+class Offered:
+    """A coin that the payer may choose; without a network on all of them."""
+
+    coin: str
+    network: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """What is asked for: plain decimals, of `fiat` (ISO 4217) where that is set, else in units of the coin `asset`.
 
-    `amount` alone is fixed; with `most` the payer names an amount, from `amount` up to it.
+    `amount` alone is fixed; with `most` the payer names an amount, from `amount` up to it. Without `asset` the payer chooses the
+    coin, of those in `accept`; None for all that the merchant's settings allow.
     """
 
     amount: str
     most: str | None = None
     asset: AssetId | None = None
     fiat: str | None = None
+    accept: tuple[Offered, ...] | None = None
 
     def demand(self, asked: str | None, unit: str) -> str:
         """The amount that an invoice is made over, where the payer sent `asked`. `unit` is the price's name for messages.

@@ -143,7 +143,6 @@ class Invoices:
             created_at=now,
             expires_at=now + (wishes.expires_in or settings.time_to_pay) * 1000,
             terms=settings.terms_with(wishes.terms),
-            payment_link=wishes.payment_link,
             auto_confirm=settings.auto_confirms(worth.amount, worth.usd),
             usd=worth.usd,
             priced=worth.priced,
@@ -162,6 +161,7 @@ class Invoices:
             redirect_url=wishes.redirect_url,
             cancel_url=wishes.cancel_url,
             metadata=wishes.metadata,
+            payment_link=wishes.payment_link,
             checkout_url=None if base is None else f"{base}/pay/{invoice.id}",
         )
         news = News(invoice.created_at)

@@ -132,6 +132,8 @@ class PaymentLinks:
         if price.fiat is not None and price.fiat not in FIATS:
             raise BusinessRule("fiatCurrency", unknown_fiat())
         if price.asset is None:
+            for offered in price.accept or ():
+                self._settings.get(tenant).demand_supported(offered.coin, "accept")
             return
         network, slug = asset_parts(price.asset)
         realm, place = network_parts(network)

@@ -19,11 +19,12 @@ from chalicelib.domain.errors import BusinessRule, InvalidParameter, ServiceErro
 from chalicelib.domain.ids import Realm, asset_parts, network_parts, tenant_parts
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.money import NotAnAmount, parse_units
-from chalicelib.domain.payment_links.links import PaymentLink
+from chalicelib.domain.payment_links.links import PaymentLink, Price
 from chalicelib.domain.payment_links.openings import HOUR_MS, MOST_OPENED, LinkOpenings, caller_of
 from chalicelib.domain.payment_links.stock import LinkStock, any_piece
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.creation import Creation, Prepared
+from chalicelib.usecases.invoices.choosable import ChoosableInvoices, Offer
 from chalicelib.usecases.invoices.invoices import FiatPrice, Invoices, NewInvoice, Wishes
 from chalicelib.usecases.invoices.pieces import piece_moved, stock_of
 from chalicelib.usecases.merchants.access import Usage, Window, source_of
@@ -65,9 +66,15 @@ class Caller:
 
 class LinkOpening:
     def __init__(
-        self, store: Store, links: PaymentLinks, invoices: Invoices, counters: Counters, clock_of: Callable[[Realm], Clock]
+        self,
+        store: Store,
+        links: PaymentLinks,
+        invoices: Invoices,
+        choosable: ChoosableInvoices,
+        counters: Counters,
+        clock_of: Callable[[Realm], Clock],
     ) -> None:
-        self._store, self._links, self._invoices = store, links, invoices
+        self._store, self._links, self._invoices, self._choosable = store, links, invoices, choosable
         self._counters, self._clock_of = counters, clock_of
 
     def look(self, link_id: str) -> tuple[Stocked, bool]:
@@ -100,11 +107,11 @@ class LinkOpening:
 
     def _creating(self, link: PaymentLink, asked: str | None, caller: Caller) -> Callable[[], Creation[NewInvoice]]:
         """How its invoice is made; everything that the visitor sent is checked now."""
-        catalogue = self._store.catalogue(tenant_parts(link.tenant)[1])
-        coin = coin_of(link, catalogue)
-        if coin is None:
+        price = link.price
+        coin = coin_of(link, self._store.catalogue(tenant_parts(link.tenant)[1]))
+        if coin is None and (price.asset is not None or price.fiat is None):
             raise BusinessRule("link", _ASK)
-        price, unit = link.price, link.price.fiat or coin.slug
+        unit = price.fiat or ("" if coin is None else coin.slug)
         amount = _read(price.demand(None if asked is None else plain_amount(asked), unit), coin, price.fiat)
         wishes = Wishes(
             description=link.description or link.name,
@@ -116,7 +123,9 @@ class LinkOpening:
 
         def creating() -> Creation[NewInvoice]:
             try:
-                return self._invoices.creating(link.tenant, coin, amount, wishes)
+                if coin is not None:
+                    return self._invoices.creating(link.tenant, coin, amount, wishes)
+                return self._choosable.creating(link.tenant, _in_fiat(amount), _offers(price), wishes)
             except BusinessRule as refused:
                 log.info("%s can not be opened: %s", link.id, refused.message)
                 raise _for_strangers(refused, ranged=price.most is not None) from refused
@@ -168,9 +177,20 @@ def plain_amount(asked: str) -> str:
     raise InvalidParameter.one("amount", asked[:100], reason)
 
 
-def _read(amount: str, coin: Coin, fiat: str | None) -> int | FiatPrice:
+def _in_fiat(amount: int | FiatPrice) -> FiatPrice:
+    if isinstance(amount, int):
+        raise TypeError("a price without a coin is one in fiat")
+    return amount
+
+
+def _offers(price: Price) -> list[Offer] | None:
+    return None if price.accept is None else [Offer(each.coin, each.network) for each in price.accept]
+
+
+def _read(amount: str, coin: Coin | None, fiat: str | None) -> int | FiatPrice:
     """The price of the invoice. Raises InvalidParameter where it has more decimals than the currency."""
-    if fiat is not None:
+    if fiat is not None or coin is None:
+        fiat = fiat or ""
         problem = fiat_problem(amount, fiat)
         if problem is not None:
             raise InvalidParameter.one("amount", amount, problem)

@@ -21,6 +21,8 @@ def _price(price: Price) -> dict[str, Any]:
     if price.asset is not None:
         network, slug = asset_parts(price.asset)
         coin = {"currency": slug, "network": network_parts(network)[1]}
+    elif price.accept is not None:
+        coin = {"accept": [without_none({"coin": each.coin, "network": each.network}) for each in price.accept]}
     asked = {"amount": _amount(price)} if price.fiat is None else {"fiatAmount": _amount(price), "fiatCurrency": price.fiat}
     return asked | coin
 

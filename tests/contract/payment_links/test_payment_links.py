@@ -96,6 +96,9 @@ def test_prices(shop: Shop, terms: dict[str, Any], shown: dict[str, Any]) -> Non
         ({"amount": {"min": {"min": 1, "max": 2}, "max": 1}}, "amount"),
         ({"amount": [1, 2]}, "amount"),
         ({"amount": {"min": "1" * 38, "max": "1." + "1" * 37}}, "amount"),
+        ({"currency": None, "network": None}, "currency"),
+        ({"currency": None, "amount": None, "fiatAmount": "1", "fiatCurrency": "EUR"}, "network"),
+        ({"accept": [{"coin": "eth"}]}, "accept"),
         ({"fiatAmount": "1", "fiatCurrency": "EUR"}, "fiatAmount"),
         ({"amount": None, "fiatAmount": "1"}, "fiatCurrency"),
         ({"amount": None, "fiatCurrency": "EUR"}, "fiatAmount"),
@@ -189,6 +192,41 @@ def test_a_change_changes_what_is_sent(shop: Shop) -> None:
         ),
         (
             {"amount": None, "fiatAmount": "5", "fiatCurrency": "EUR"},
+            {"accept": [{"coin": "btc"}, {"coin": "USDT", "network": "tron"}]},
+            {"fiatAmount": "5", "fiatCurrency": "EUR", "accept": [{"coin": "btc"}, {"coin": "usdt", "network": "tron"}]},
+        ),
+        (
+            {"amount": None, "fiatAmount": "5", "fiatCurrency": "EUR"},
+            {"currency": None},
+            {"fiatAmount": "5", "fiatCurrency": "EUR"},
+        ),
+        ({}, {"currency": None, "fiatAmount": "5", "fiatCurrency": "EUR"}, {"fiatAmount": "5", "fiatCurrency": "EUR"}),
+        (
+            {
+                "amount": None,
+                "currency": None,
+                "network": None,
+                "fiatAmount": "5",
+                "fiatCurrency": "EUR",
+                "accept": [{"coin": "btc"}],
+            },
+            {"currency": "eth"},
+            {"fiatAmount": "5", "fiatCurrency": "EUR", "currency": "eth", "network": "ethereum"},
+        ),
+        (
+            {
+                "amount": None,
+                "currency": None,
+                "network": None,
+                "fiatAmount": "5",
+                "fiatCurrency": "EUR",
+                "accept": [{"coin": "btc"}],
+            },
+            {"accept": None, "fiatAmount": {"min": 1, "max": 2}},
+            {"fiatAmount": {"min": "1", "max": "2"}, "fiatCurrency": "EUR"},
+        ),
+        (
+            {"amount": None, "fiatAmount": "5", "fiatCurrency": "EUR"},
             {"amount": "2"},
             {"amount": "2", "currency": "eth", "network": "ethereum"},
         ),
@@ -197,7 +235,7 @@ def test_a_change_changes_what_is_sent(shop: Shop) -> None:
 def test_a_price_is_changed_in_part(shop: Shop, before: dict[str, Any], change: dict[str, Any], price: dict[str, Any]) -> None:
     made = make(shop, **before)
     changed = one(shop, "PUT", made["id"], **change).json
-    names = ("amount", "fiatAmount", "fiatCurrency", "currency", "network")
+    names = ("amount", "fiatAmount", "fiatCurrency", "currency", "network", "accept")
     assert {name: changed[name] for name in names if name in changed} == price
     assert changed["name"] == made["name"]
 
@@ -209,6 +247,9 @@ def test_a_price_is_changed_in_part(shop: Shop, before: dict[str, Any], change: 
         ({"name": None}, "name"),
         ({"amount": None}, "amount"),
         ({"currency": None}, "currency"),
+        ({"accept": [{"coin": "btc"}]}, "currency"),
+        ({"accept": [{"coin": "btc", "network": "tron"}], "fiatAmount": "5", "fiatCurrency": "EUR"}, "accept.0.network"),
+        ({"accept": []}, "accept"),
         ({"fiatAmount": "5"}, "fiatCurrency"),
         ({"amount": "1", "fiatAmount": "5"}, "fiatAmount"),
         ({"network": "bitcoin"}, "currency"),

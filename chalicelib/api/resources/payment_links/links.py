@@ -9,6 +9,7 @@ from typing import Annotated, Any, cast
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from chalicelib.api.accepted import Accept, choosable
 from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import NOT_NULL, CoinSlug, NetworkSlug, amount_schema, positive_amount
@@ -17,18 +18,18 @@ from chalicelib.api.models import CamelRequest
 from chalicelib.api.problems import shown
 from chalicelib.api.resources.invoices import FiatCurrency, Metadata, RedirectUrl
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue.catalogue import Catalogue, Coin
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.catalogue.fiats import fiat_problem
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound
 from chalicelib.domain.ids import asset_parts, first_id, network_parts
 from chalicelib.domain.money import NotAnAmount, parse_units
-from chalicelib.domain.payment_links.links import PREFIX, PaymentLink, Price
+from chalicelib.domain.payment_links.links import PREFIX, Offered, PaymentLink, Price
 from chalicelib.domain.payment_links.stock import MOST_PIECES
 from chalicelib.usecases.payment_links.links import LinkTerms, Stocked
 from chalicelib.usecases.payment_links.views import link_view
 
 _RANGE = ("min", "max")
-_PRICE = ("currency", "network", "amount", "fiat_amount", "fiat_currency")
+_PRICE = ("currency", "network", "accept", "amount", "fiat_amount", "fiat_currency")
 MOST_NAME, MOST_DESCRIPTION = 200, 1000
 
 
@@ -117,6 +118,7 @@ class _Terms(CamelRequest):
     network: Annotated[NetworkSlug | None, Field(description="Of `currency`; absent: its first active one.", examples=["tron"])] = (
         None
     )
+    accept: Accept | None = None
     amount: Annotated[Asked | None, Field(description="In units of `currency`.")] = None
     fiat_amount: Annotated[Asked | None, Field(description="In `fiatCurrency`; priced when it is opened.")] = None
     fiat_currency: FiatCurrency | None = None
@@ -151,16 +153,14 @@ class PaymentLinkChange(_Terms):
 
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
-        fixed = ("name", "currency", "amount", "fiatAmount", "fiatCurrency")
+        fixed = ("name", "amount", "fiatAmount", "fiatCurrency")
         return [FieldProblem(name, None, ("must not be null",)) for name in fixed if name in sent and sent[name] is None]
 
 
 def _price_problems(sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
     """The problems of a price as it is sent: which fields are there, whether the coin is, and its decimals."""
-    problems = []
+    problems = choosable(sent, wrong, catalogue)
     amount, fiat, currency = (sent.get(name) for name in ("amount", "fiatAmount", "fiatCurrency"))
-    if sent.get("currency") is None:
-        problems.append(FieldProblem("currency", None, ("is required",)))
     if amount is None and fiat is None and currency is None:
         problems.append(FieldProblem("amount", None, ("is required, or fiatAmount with fiatCurrency",)))
     if amount is not None and fiat is not None and "fiatAmount" not in wrong:
@@ -190,10 +190,14 @@ def _too_exact(name: str, sent: Any, decimals: int) -> list[FieldProblem]:
     return []
 
 
-def _price(coin: Coin, body: _Terms | Mapping[str, Any]) -> Price:
+def _price(catalogue: Catalogue, body: _Terms | Mapping[str, Any]) -> Price:
     fields = body if isinstance(body, Mapping) else {name: getattr(body, name) for name in _PRICE}
     amount, most = fields["amount"] or fields["fiat_amount"]
-    return Price(amount, most, coin.asset, fields["fiat_currency"])
+    if fields["currency"] is not None:
+        coin = chosen_coin(catalogue, "currency", fields["currency"], fields["network"])
+        return Price(amount, most, coin.asset, fields["fiat_currency"])
+    accept = None if fields["accept"] is None else tuple(Offered(each.coin, each.network) for each in fields["accept"])
+    return Price(amount, most, None, fields["fiat_currency"], accept)
 
 
 def _changed_price(ctx: Ctx, link: PaymentLink, body: PaymentLinkChange) -> Price | None:
@@ -205,9 +209,10 @@ def _changed_price(ctx: Ctx, link: PaymentLink, body: PaymentLinkChange) -> Pric
     network, slug = asset_parts(price.asset) if price.asset is not None else (None, None)
     known = (price.amount, price.most)
     merged: dict[str, Any] = {
-        "currency": slug,
+        "currency": None if body.accept is not None else slug,
+        "accept": None if body.currency is not None else price.accept,
         # Another coin is not looked for on the network of the one before.
-        "network": None if network is None or "currency" in named else network_parts(network)[1],
+        "network": None if network is None or named & {"currency", "accept"} else network_parts(network)[1],
         "amount": known if price.fiat is None else None,
         "fiat_amount": known if price.fiat is not None else None,
         "fiat_currency": price.fiat,
@@ -220,7 +225,7 @@ def _changed_price(ctx: Ctx, link: PaymentLink, body: PaymentLinkChange) -> Pric
     problems = _price_problems(_as_sent(merged), frozenset(), ctx.catalogue)
     if problems:
         raise InvalidParameter(problems)
-    return _price(chosen_coin(ctx.catalogue, "currency", merged["currency"], merged["network"]), merged)
+    return _price(ctx.catalogue, merged)
 
 
 def _as_sent(merged: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,6 +235,8 @@ def _as_sent(merged: Mapping[str, Any]) -> dict[str, Any]:
         if found[name] is not None:
             least, most = found[name]
             found[name] = least if most is None else {"min": least, "max": most}
+    if found["accept"] is not None:
+        found["accept"] = [{"coin": each.coin, "network": each.network} for each in found["accept"]]
     return found
 
 
@@ -267,15 +274,15 @@ def _shown(ctx: Ctx, stocked: Stocked) -> dict[str, Any]:
 )  # fmt: skip
 def create_payment_link(ctx: Ctx, body: PaymentLinkCreate) -> Answer:
     """Who opens `url` and wants to pay gets an invoice of its own: over `amount` of `currency`, or over `fiatAmount` priced at that
-    moment. Each of them can be `{min, max}`: then the payer names an amount. `redirectUrl`, `metadata` and `description` (without
-    one, `name`) go to the invoices, which name the link in `paymentLinkId`.
+    moment. A price in fiat may leave `currency` out: then the payer chooses the coin, of those in `accept` where that is there, and
+    the invoice has no address before. Either amount can be `{min, max}`: then the payer names an amount. `redirectUrl`, `metadata`
+    and `description` (without one, `name`) go to the invoices, which name the link in `paymentLinkId`.
 
     With `stock` an invoice takes a piece, and gives it back when it expires or is cancelled; without a piece nothing is opened, and
     an expired invoice is not completed by a late payment."""
-    coin = chosen_coin(ctx.catalogue, "currency", body.currency or "", body.network)
     terms = LinkTerms(
         name=body.name,
-        price=_price(coin, body),
+        price=_price(ctx.catalogue, body),
         description=body.description,
         stock=body.stock,
         expires_at=body.expires_at,
@@ -312,7 +319,7 @@ def get_payment_link(ctx: Ctx) -> Answer:
 def change_payment_link(ctx: Ctx, body: PaymentLinkChange) -> Answer:
     """Invoices that are open stay as they are. `stock` is what is left from now on, beside the pieces that open invoices hold; null
     takes the limit away. `amount` takes the place of a price in fiat, and the other way round; another `currency` without `network`
-    is looked for on its first active one."""
+    is looked for on its first active one. `accept`, or null for `currency`, lets the payer choose."""
     links, link_id = ctx.services.payment_links, ctx.param("id")
     changes = {name: getattr(body, name) for name in body.model_fields_set if name not in _PRICE}
     price = _changed_price(ctx, links.get(ctx.tenant, link_id), body)
