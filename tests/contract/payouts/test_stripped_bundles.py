@@ -1,4 +1,5 @@
-"""A bundle whose record was altered until it looks unsigned is not signed anew, and its coins are not freed."""
+"""A bundle whose record was altered until it looks unsigned is not signed anew, and its coins are not freed. One in the mempool is
+given back for no row that says so."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from chalicelib.domain.transactions.given_up import GivenUp, given_up_work
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
@@ -81,3 +83,31 @@ def test_a_payment_that_a_bundle_paid_joins_no_other(begin: Callable[[], Shop], 
     assert any("what was signed before" in line for line in raised(caplog))
     assert not shop.chain.pool
     assert shop.paid(0) == COIN
+
+
+@pytest.mark.parametrize("decided", [True, False])
+def test_a_bundle_in_the_mempool_is_given_back_for_no_row(
+    begin: Callable[[], Shop], decided: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither for a decision that no command took, nor for one beside a state that says that it was carried out."""
+    shop, store = begin(), services().store
+    id = shop.withdraw("1", 0)
+    shop.run()
+    (bundle,), before = shop.bundles(), (shop.status(id), shop.available())
+    assert bundle.state == "signed" and set(shop.chain.pool) == {bundle.latest.txid}
+    made = GivenUp(bundle.id, bundle.network, "bundle", "", "an operator", "why", 1, 1, bundle.txids)
+    if decided:
+        store.commit([Save(made), Open(given_up_work(made))])
+    else:
+        dead = replace(bundle, state="dead", doubtful_since=1, version=bundle.version + 1)
+        store.commit([Save(replace(made, state="over")), Save(dead)])
+    for _ in range(3):
+        shop.later(2)
+        shop.run()
+    assert (shop.status(id), shop.available()) == before
+    if not decided:
+        assert f"{bundle.id} differs from what was signed in its state: it can be mined" in caplog.text
+        store.commit([Save(replace(bundle, version=shop.bundles()[0].version + 1))])
+    shop.confirm()
+    assert (shop.status(id), shop.paid(0), shop.available()) == ("confirmed", COIN, before[1])
+    shop.whole()

@@ -99,12 +99,13 @@ class CoinAttempts:
         first doubted: stored where that has changed. `needed` are the coins that each of its attempts spends. Raises Conflict.
 
         That nodes do not know a coin any more makes it doubtful, and an alarm. Dead it is once another transaction was met in a
-        block that spends one of them (money rule 13), and every node says so too.
+        block that spends one of them (money rule 13), and every node says so too. A decision to give it up ends it on the condition
+        on which it was taken, that a coin is gone: it is a row, and may have been written by anybody.
         """
         ours = by_inputs(record.txids, needed)
         if self._losses.met(record.id, ours, scanned):
             return "met", record
-        if self._given_ups.standing(record.id, ours, scanned) is not None:
+        if self.impossible(needed) and self._given_ups.standing(record.id, ours, scanned) is not None:
             return "dead", replace(record, doubtful_since=scanned.height)
         if self.accepted(record.signed) or not self.impossible(needed):
             return "possible", self.doubted(record, None)
@@ -118,7 +119,10 @@ class CoinAttempts:
         return "doubtful", record
 
     def proved_dead(self, record: Bundle | CoinMove, needed: Sequence[str], scanned: Scanned) -> bool:
-        """Whether others have a coin that all attempts spend, by the blocks, or somebody decided to give it up."""
+        """Whether others have a coin that all attempts spend, by the blocks, or somebody decided to give it up; and no node says
+        otherwise: what the blocks and the decision say are rows."""
+        if not self.impossible(needed) or not self._verdicts.untold(record.txids):
+            return False
         if self._store.get(GivenUp, id=record.id) is not None:
             return True
         return self._losses.lost(by_inputs(record.txids, needed), scanned)

@@ -122,6 +122,10 @@ class World:
         assert list(asked) == NEEDED
         return self.all_deny_coins
 
+    def untold(self, txids: Sequence[str]) -> bool:
+        assert "id first" in txids
+        return self.all_deny
+
     def met(self, id: str, ours: Ours, scanned: Scanned) -> bool:
         return self.noted
 
@@ -253,7 +257,9 @@ def test_each_guard_alone_neither_settles_nor_ends_it(kind: str, world: World, s
 @pytest.mark.parametrize(
     ("world", "since", "events", "alarm"),
     [
-        (World(decided=True), None, ["dead"], ""),
+        (World(decided=True, spent=(True, True)), None, ["dead"], ""),
+        (World(decided=True), None, ["sent raw first"], ""),
+        (World(decided=True, refused=True, spent=(True, False)), None, [], ""),
         (World(refused=True, spent=(True, True), lost_by_blocks=True), 3, ["dead"], ""),
         (World(spent=(True, True), lost_by_blocks=True), 3, ["sent raw first", "doubtful since None"], ""),
         (World(refused=True, lost_by_blocks=True), 3, ["doubtful since None"], ""),
@@ -265,7 +271,8 @@ def test_each_guard_alone_neither_settles_nor_ends_it(kind: str, world: World, s
         (World(refused=True, spent=(True, True), lost_by_blocks=True, all_deny_coins=False), 3, [], "not every node says so"),
     ],
     ids=[
-        "given up", "lost", "a node takes it", "its coins are there", "spent in the mempool alone", "doubted first", "not met",
+        "given up", "given up, its coins are there", "given up, spent in the mempool alone", "lost",
+        "a node takes it", "its coins are there", "spent in the mempool alone", "doubted first", "not met",
         "not met for long", "a node has it", "a node has its coins",
     ],
 )  # fmt: skip
@@ -369,12 +376,23 @@ def test_a_dead_one_is_watched_on(kind: str, world: World, since: int, buried: b
 @pytest.mark.parametrize(
     ("world", "events", "alarm"),
     [
-        (World(decided=True), ["buried"], ""),
-        (World(lost_by_blocks=True), ["buried"], ""),
-        (World(), [], "differs from what was signed in its state"),
-        (World(decided=True, lost_by_blocks=True, forged=True), [], "differs from what was signed in"),
+        (World(decided=True, spent=(True, True)), ["buried"], ""),
+        (World(lost_by_blocks=True, spent=(True, True)), ["buried"], ""),
+        (World(spent=(True, True)), [], "differs from what was signed in its state"),
+        (World(**ENDS | {"spent": (False, False)}), [], "differs from what was signed in its state"),
+        (World(**ENDS | {"spent": (True, False)}), [], "differs from what was signed in its state"),
+        (World(all_deny=False, **ENDS), [], "differs from what was signed in its state"),
+        (World(forged=True, **ENDS), [], "differs from what was signed in"),
     ],
-    ids=["given up", "lost", "neither", "not as the record says"],
+    ids=[
+        "given up",
+        "lost",
+        "neither",
+        "its coins are there",
+        "spent in the mempool alone",
+        "a node has it",
+        "not as the record says",
+    ],
 )
 def test_one_that_says_that_it_is_dead_gives_back_what_it_owes_where_that_is_proved(
     kind: str, world: World, events: list[str], alarm: str, caplog: pytest.LogCaptureFixture
