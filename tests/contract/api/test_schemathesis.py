@@ -269,6 +269,7 @@ STAYS: dict[str, tuple[str, Any]] = {
     "/v1/addresses": ("archived", True),
     "/v1/api-keys": ("status", "revoked"),
     "/v1/invoices": ("status", "cancelled"),
+    "/v1/payout-links": ("status", "cancelled"),
     "/v1/withdrawals": ("status", "cancelled"),
 }
 """What DELETE ends and does not take away (decisions §4, §5, §8, §16), by the field that says so."""
@@ -298,7 +299,7 @@ def test_what_was_made_is_there_and_what_was_deleted_is_gone(stack: Stack, path:
         body = {name: token[name] for name in ("network", "contractAddress")}
     if path.endswith("/rescan"):
         body = {"fromBlock": 0, "toBlock": 0}
-    if path == "/v1/withdrawals":
+    if path in ("/v1/withdrawals", "/v1/payout-links"):
         shop.turn()
         shop.credit("1")
     made = shop.post(path.replace("{network}", "ethereum"), body)
