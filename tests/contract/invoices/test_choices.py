@@ -12,6 +12,7 @@ import pytest
 from chalicelib.domain.addresses.addresses import Address
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.wiring import services
+from tests.support.edge import Calls
 from tests.support.shop import Shop, open_shop
 from tests.support.stack import Response, Stack
 
@@ -276,3 +277,22 @@ def test_the_same_request_again_is_the_same_invoice(shop: Shop) -> None:
     again = shop.post("/v1/invoices", body, **{"Idempotency-Key": "k1"})
     assert (again.status, again.body, again.headers["idempotency-replayed"]) == (201, first.body, "true")
     assert Decimal(first.json["fiatAmount"]) == 10
+
+
+def test_what_a_choice_costs(shop: Shop) -> None:
+    """A repeated choice writes nothing; another coin of the same family makes no address."""
+    chosen(shop, choosable(shop), "eth")
+    invoice, calls = choosable(shop), Calls()
+    calls.attach(services().store.models.connection.client)
+    chosen(shop, invoice, "eth")
+    # The sandbox alone reads a merchant's own rates.
+    assert calls.made == ["Query", "BatchGetItem", "GetItem", "TransactWriteItems"]
+    calls.made.clear()
+    chosen(shop, invoice, "eth")
+    assert calls.made == ["Query", "BatchGetItem"]
+    calls.made.clear()
+    chosen(shop, invoice, "usdt")
+    assert calls.made[:2] == ["Query", "BatchGetItem"] and calls.made[-1] == "TransactWriteItems"
+    calls.made.clear()
+    shop.shown(invoice)
+    assert calls.made == ["UpdateItem", "GetItem"], "a look at a locked rate is a read"
