@@ -21,7 +21,7 @@ from chalicelib.domain.scanning.ranges import ScanRange
 from chalicelib.domain.transactions.sightings import Lifetime
 from chalicelib.domain.treasury.stakes import Resource
 from chalicelib.domain.withdrawals.bundles import Bundle
-from chalicelib.usecases.ports.accounts import FeeEstimate, Payment
+from chalicelib.usecases.ports.accounts import FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.second_reader import Built, Order
 from chalicelib.usecases.ports.signing import Signature, Signed
 from chalicelib.usecases.ports.staking import ExplainedStake
@@ -114,6 +114,10 @@ class Stakes:
 
     def assemble(self, unsigned: str, signature: Signature) -> Signed:
         return Signed(unsigned, self.digest(unsigned).hex())
+
+    def opened(self, raw: str) -> Opened:
+        does = self.explain(raw)
+        return Opened(raw, does.txid, does.owner)
 
     def broadcast(self, raw: str) -> None:
         if not self.expired:

@@ -53,6 +53,7 @@ class Journey:
 
     def fall_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A backlog that is shared out, with a payment in it."""
+        services().clock.shift_ms += 61_000  # requests are counted by the minute
         monkeypatch.setattr(services().wiring.scanning, "range_queue", lambda _: services().queues)
         monkeypatch.setattr("chalicelib.usecases.scanning.reorganisations.BATCH_BLOCKS", 5)
         monkeypatch.setattr("chalicelib.usecases.scanning.backlog.FAR", 1)

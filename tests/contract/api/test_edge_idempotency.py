@@ -114,6 +114,16 @@ def stray(edge: Edge) -> str:
     return str(read["id"])
 
 
+def refundable(edge: Edge) -> Asked:
+    """A part of an invoice that is paid."""
+    invoice = post(edge, "/invoices", INVOICE, key=None).json
+    body = {"network": "ethereum", "coin": "eth", "amount": "1", "address": invoice["address"]}
+    assert post(edge, "/sandbox/deposits", body, key=None).status == 201
+    assert post(edge, "/sandbox/blocks", {"network": "ethereum", "count": 20}, key=None).status == 201
+    edge.services.scanner(edge.services.catalogue("test").networks["ethereum"]).poll(lambda: True)
+    return {"id": invoice["id"]}, {"mode": "same", "amount": "0.25"}
+
+
 BODIES: dict[str, Callable[[Edge], Asked]] = {
     "/addresses": plain({"network": "ethereum"}),
     "/addresses/grey-list": plain({"network": "ethereum", "address": PAYEE, "reason": "n"}),
@@ -122,12 +132,16 @@ BODIES: dict[str, Callable[[Edge], Asked]] = {
     "/api-keys/{id}/rotate": lambda edge: ({"id": key(edge)}, {"overlap": 60}),
     "/coins": coin,
     "/invoices": plain(INVOICE),
+    "/invoices/{id}/refunds": refundable,
     "/networks/tron/stake": stakeable,
     "/networks/{network}/rescan": polled,
+    "/payment-links": plain({"name": "n", "currency": "eth", "network": "ethereum", "amount": "1", "stock": 3}),
+    "/payout-links": plain({"network": "ethereum", "coin": "eth", "amount": "1"}),
     "/reconciliation": plain({}),
     "/sandbox/blocks": plain({"network": "ethereum", "count": 3}),
     "/sandbox/clock": plain({"advance": 60}),
     "/sandbox/deposits": plain({"network": "ethereum", "coin": "eth", "amount": "1", "address": PAYEE}),
+    "/sandbox/rates": plain({"coin": "eth", "fiat": "EUR", "value": "2000"}),
     "/sandbox/reorg": mined,
     "/sandbox/tokens": plain({"network": "ethereum", "symbol": "TKN", "name": "Token", "decimals": 8}),
     "/stray-payments": strayed,

@@ -203,6 +203,7 @@ SHOWN: dict[tuple[str, str], Callable[[Stack], Read]] = {
     ("/networks/tron/stake", "createdAt"): stored(Stake, "txid", "transactionId", "created_at"),
     ("/webhooks/{id}/deliveries", "finishedAt"): stored(Delivery, "id", "id", "finished_at"),
     ("/webhooks/{id}/deliveries", "held"): lambda _: lambda record: record.get("held", False),
+    ("/webhooks/{id}/deliveries", "waitsForEarlier"): lambda _: lambda record: record.get("waitsForEarlier", False),
 }
 """Where a field is that the records of a list show under another name, or not at all."""
 

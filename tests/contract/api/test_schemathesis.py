@@ -37,6 +37,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance, unsuppor
 
 from chalicelib import wiring
 from chalicelib.api.openapi import document
+from chalicelib.api.routes import ROUTES
 from chalicelib.domain.ids import MerchantId
 from infra.bootstrap import make_key
 from infra.local.gateway import Gateway, Request
@@ -220,10 +221,17 @@ def other_methods_are_not_found(ctx: Any, response: Response, case: Case) -> Non
     data = None if case.meta is None else case.meta.phase.data
     if getattr(data, "scenario", None) != CoverageScenario.UNSPECIFIED_HTTP_METHOD or response.request.method == "OPTIONS":
         return
-    if response.status_code != 404 or b"NOT_FOUND" not in response.content:
+    page = (response.request.method, case.operation.path) in pages()
+    if response.status_code != 404 or (b"NOT_FOUND" not in response.content and not page):
         raise Failure(
             operation=case.operation.label, title="A method that is not there", message=f"{response.status_code}, not 404"
         )
+
+
+@cache
+def pages() -> frozenset[tuple[str, str]]:
+    """What browsers ask for, which the document leaves out: an unknown one is a page as well."""
+    return frozenset((route.method, f"/v1{route.path}") for route in ROUTES if route.media == "text/html")
 
 
 @lru_cache(maxsize=1)

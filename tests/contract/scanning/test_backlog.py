@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.domain.chain import Block, Cursor, Sent, Transfer
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.scanning.ranges import ScanRange
@@ -319,8 +320,11 @@ def test_ranges_note_our_own_transactions_ahead_of_the_cursor(behind: Behind) ->
     assert behind.shop.withdrawal(paid)["status"] == "confirmed"
 
 
-def test_what_a_range_meets_on_a_nonce_of_ours_settles_the_payment_that_lost_it(behind: Behind) -> None:
-    """No block takes the payment, and a block of the backlog has another transaction with its nonce: its money is given back."""
+def test_what_a_range_meets_on_a_nonce_of_ours_settles_the_payment_that_lost_it(
+    behind: Behind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No block takes the payment, and a block of the backlog has another transaction with its nonce, which the node counts: its
+    money is given back."""
     behind.shop.credit("1")
     lost = behind.shop.withdraw("0.25")
     behind.shop.post(f"/v1/sandbox/withdrawals/{lost}", {"outcome": "stick"})
@@ -336,6 +340,7 @@ def test_what_a_range_meets_on_a_nonce_of_ours_settles_the_payment_that_lost_it(
     assert (behind.shop.withdrawal(lost)["status"], behind.shop.available()) == ("confirming", "0.75")
     behind.catch_up()
     assert sighted(behind, order.wallet, order.nonce) == [RIVAL]
+    monkeypatch.setattr(SandboxPayer, "told_nonces", lambda *_: (order.nonce + 1,))
     behind.shop.turn()
     assert (behind.shop.withdrawal(lost)["status"], behind.shop.available()) == ("failed", "1")
 

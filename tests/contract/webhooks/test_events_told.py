@@ -18,6 +18,7 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.money import parse_units
+from chalicelib.domain.refunds.refunds import Refund, ending, event_family
 from chalicelib.domain.webhooks.endpoints import EventRecord
 from chalicelib.domain.webhooks.events import EVENT_NAMES, Event, balance_object
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
@@ -29,16 +30,19 @@ from chalicelib.usecases.invoices.status import changed, set_by_hand
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Emit, Save
 from chalicelib.wiring import services
 from tests.support.mempools import SATOSHIS, Coins
+from tests.support.refunds import claimed, paid_invoice, payout_link, refund
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
 from tests.support.stack import Stack
 
 THIEF = "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb"  # EIP-55's own example
 ELSEWHERE = {"webhook.test", "webhook.failing", "webhook.disabled"}
 """What deliveries tell of themselves."""
+GIVEN_BACK = {"ref_", "pol_"}
+"""Refunds and payout links: each of their states has an event of its own, which names no earlier one."""
 BY_HAND = {"cancelled", "refunded"}
 """Statuses that a merchant sets here, and that are not told: no event is named after them, or one that is told of the act alone."""
 
-Told = Invoice | Withdrawal | Deposit | Balance
+Told = Invoice | Withdrawal | Deposit | Balance | Refund
 
 
 class Witness:
@@ -47,6 +51,8 @@ class Witness:
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
         self.known: dict[str, Told] = {}
+        self.paying: dict[str, Withdrawal] = {}
+        """Those that pay refunds and payout links, as they were last."""
         self.events: list[Event] = []
         self.by_hand: set[str] = set()
         """Invoices whose status was set to what nothing is told of."""
@@ -67,6 +73,9 @@ class Witness:
         for change in changes:
             if isinstance(change, Save) and isinstance(change.record, Told) and change.record.tenant is not None:
                 self._judge(change.record, told.pop(_name(change.record), []))
+        for change in changes:
+            if isinstance(change, Save) and isinstance(change.record, Withdrawal) and change.record.repays is not None:
+                self._judge_end(change.record, told.pop(change.record.repays.id, []))
         assert not told, f"told without a change: {told}"
 
     def _judge(self, record: Told, events: list[Event]) -> None:
@@ -83,8 +92,23 @@ class Witness:
             names = [name for name in names if name != "invoice.late_payment"]
             assert tuple(names) in _expected(record, was), (was, record.status, names)
             for event in events:
-                changes = event.name != "invoice.late_payment" and was is not None
+                changes = event.name != "invoice.late_payment" and was is not None and not isinstance(record, Refund)
                 assert event.data.get("previous_status") == (was if changes else None), event
+        self.events += events
+        for event in events:
+            self._compare(event, exact=False)
+
+    def _judge_end(self, withdrawal: Withdrawal, events: list[Event]) -> None:
+        """The refund or payout link that it pays has no change of its own when it ends."""
+        repays, before = withdrawal.repays, self.paying.get(withdrawal.id)
+        assert repays is not None
+        self.paying[withdrawal.id] = withdrawal
+        end = ending(withdrawal.status)
+        if before is None or before.status == withdrawal.status or end is None:
+            assert events == []
+            return
+        assert [(event.name, event.sequence) for event in events] == [(f"{event_family(repays.id)}.{end}", repays.told)]
+        assert before.repays is not None and repays.told == before.repays.told + 1
         self.events += events
         for event in events:
             self._compare(event, exact=False)
@@ -111,6 +135,8 @@ class Witness:
             return self.shop.get("/v1/invoices", id=object_id)
         if object_id.startswith("wd_"):
             return self.shop.get(f"/v1/withdrawals/{object_id}")["data"]
+        if object_id[:4] in GIVEN_BACK:
+            return self.shop.get(f"/v1/{'refunds' if object_id.startswith('ref_') else 'payout-links'}/{object_id}")
         if object_id.startswith("tx_"):
             return self.shop.get(f"/v1/transactions/{object_id}")["data"]
         (found,) = (b for b in self.shop.get("/v1/balances")["data"] if f"{b['network']}:{b['coin']}" == object_id)
@@ -128,7 +154,7 @@ def _name(record: Told) -> str:
     return balance_object(record.asset) if isinstance(record, Balance) else record.id
 
 
-def _expected(record: Invoice | Withdrawal | Deposit, was: str | None) -> list[tuple[str, ...]]:
+def _expected(record: Invoice | Withdrawal | Deposit | Refund, was: str | None) -> list[tuple[str, ...]]:
     """What may be told of a record that went from `was` to what it is."""
     now = record.status
     if isinstance(record, Deposit):
@@ -139,6 +165,9 @@ def _expected(record: Invoice | Withdrawal | Deposit, was: str | None) -> list[t
             return [("withdrawal.created",)]
         changed = ("withdrawal.status_changed",) if now != was else ()
         return [(*changed, "withdrawal.completed") if changed and now == "confirmed" else changed]
+    if isinstance(record, Refund):
+        family = event_family(record.id)
+        return [(f"{family}.created",) if was is None else () if was in (now, "ordered") else (f"{family}.{now}",)]
     if was is None:
         return [("invoice.created",)]
     if now == was or (now in BY_HAND and record.manual_status == now):
@@ -285,6 +314,36 @@ def paid_out(shop: Shop, witness: Witness) -> None:
     witness.settled(done, agreed, broken, *(w["id"] for w in batch.json["data"]["withdrawals"]))
 
 
+def given_back(shop: Shop, witness: Witness) -> None:
+    """A refund and a payout link each: claimed and paid, claimed and failed on the chain, cancelled, and never claimed."""
+    invoice = paid_invoice(shop, "2")
+    stories = [
+        [refund(shop, invoice, amount=amount, **more), payout_link(shop, amount, **more)]
+        for amount, more in (("0.1", {}), ("0.11", {}), ("0.12", {}), ("0.13", {"expiresIn": 30}))
+    ]
+    done, failing, gone, late = ([link["id"] for link in story] for story in stories)
+    witness.settled(*done, *failing, *gone, *late, "ethereum:eth")
+    for link in (*stories[0], *stories[1]):
+        assert claimed(shop, link, PAYEE).status == 200
+    shop.wait(61)
+    for link in stories[1]:
+        paying = witness._shown(link["id"])["withdrawalId"]
+        assert shop.post(f"/v1/sandbox/withdrawals/{paying}", {"outcome": "fail"}).status == 200
+    for id in gone:
+        path = f"/v1/refunds/{id}" if id.startswith("ref_") else f"/v1/payout-links/{id}"
+        assert shop.stack.call("DELETE", path, shop.key).status == 200
+    witness.settled(*done, *gone, "ethereum:eth")
+    shop.turn("housekeeping")
+    witness.settled(*late, "ethereum:eth")
+    shop.mine()
+    shop.turn()
+    witness.settled(*done, *failing, "ethereum:eth")
+    told = {"completed": (done, ["claimed"]), "failed": (failing, ["claimed"]), "cancelled": (gone, []), "expired": (late, [])}
+    for end, (ids, before) in told.items():
+        for id in ids:
+            assert shop.told(id) == {f"{event_family(id)}.{name}": 1 for name in ("created", *before, end)}
+
+
 def taken_back(shop: Shop, witness: Witness) -> None:
     """What was completed and spent falls out of the chain and comes back; so does the payment that spent it."""
     invoice = shop.invoice("50", "usdt")
@@ -321,6 +380,7 @@ def test_every_event_is_told_with_its_change(stack: Stack, commits: list[Witness
         by_hand(shop, witness)
         paid_out(shop, witness)
         taken_back(shop, witness)
+        given_back(shop, witness)
         assert {event.name for event in witness.events} == set(EVENT_NAMES) - ELSEWHERE
         check_what_is_stored(witness)
 
@@ -347,7 +407,11 @@ def check_what_is_stored(witness: Witness) -> None:
     for object_id, events in objects.items():
         assert [event["sequence"] for event in events] == list(range(1, len(events) + 1))
         assert [event["id"] for event in events] == sorted(event["id"] for event in events)
-        if object_id not in witness.by_hand and not object_id.endswith((":eth", ":usdt", ":btc")):
+        if (
+            object_id not in witness.by_hand
+            and not object_id.endswith((":eth", ":usdt", ":btc"))
+            and object_id[:4] not in GIVEN_BACK
+        ):
             _check_statuses(events)
         assert shop.get("/v1/events", objectId=object_id, order="asc", limit="100")["data"] == events
         shop.wait(2)

@@ -65,6 +65,8 @@ def claim(ctx: Ctx, body: ClaimRequest) -> Answer:
     if ctx.form:
         return _by_form(ctx, body)
     claims, token = ctx.services.claims, ctx.param("token")
+    if not body.address:
+        claims.find(token)  # an unknown link is told before anything that is missing
     address = _address(body)
     if body.confirm is None:
         checked = claims.check(token, address)
