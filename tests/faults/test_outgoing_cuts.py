@@ -92,7 +92,9 @@ class Runner:
         return payee | {
             "ledger": sorted((b.address, b.asset, b.units) for b in store.every(WalletBalance) if b.network == network and b.units),
             "withdrawals": sorted((w.amount, w.status) for w in store.every(Withdrawal)),
-            "orders": sorted((o.nonce, o.amount, o.state, len(o.earlier)) for o in store.every(PaymentOrder)),
+            # Which of two payments is first may depend on what failed, and each has a nonce of its own all the same.
+            "orders": sorted((o.amount, o.state, len(o.earlier)) for o in store.every(PaymentOrder)),
+            "used": sorted(o.nonce for o in store.every(PaymentOrder)),
             "moves": sorted((m.kind, m.asset, m.amount, m.state, m.fee, len(m.earlier)) for m in store.every(Move)),
             "stakes": sorted((s.amount, s.status, s.round) for s in store.every(Stake)),
             "nonces": sorted((c.wallet, c.next) for c in store.every(NonceCounter) if c.network == network),
