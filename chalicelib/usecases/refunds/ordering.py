@@ -34,7 +34,6 @@ log = logging.getLogger(__name__)
 
 _ITEMS = 10
 _OUTBOX_ITEMS = 2
-PAYS_NOW = "it can not be paid out now: its merchant, or the network, does not allow it"
 
 
 @dataclass(frozen=True, slots=True)
