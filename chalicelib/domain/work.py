@@ -11,6 +11,7 @@ from typing import Literal
 
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.webhooks.events import Event
+from chalicelib.domain.webhooks.hooks import Hooked
 
 WorkKind = Literal[
     "outbox", "deposit", "batch", "approval", "payout", "sent", "settled", "expiry", "delivery", "rescan", "stake",
@@ -83,18 +84,24 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """The messages of one transaction: events for the merchant, commands for queues. `at` in milliseconds since 1970."""
+    """The messages of one transaction: events for the merchant, commands for queues. `at` in milliseconds since 1970.
+
+    `hooks` are the webhooks that invoices among the events' objects, or refunds, have of their own; None where none has.
+    """
 
     id: str
     at: int
     events: tuple[Event, ...]
     commands: tuple[Command, ...] = ()
+    hooks: tuple[Hooked, ...] | None = None
 
     @property
     def is_forged(self) -> bool:
         """Whether its id is that of a notice, and it has more messages than a notice may."""
         notice = self.id.startswith(f"{NOTICE}_")
-        return notice and (bool(self.commands) or not all(event.name.startswith("webhook.") for event in self.events))
+        return notice and (
+            bool(self.commands) or bool(self.hooks) or not all(event.name.startswith("webhook.") for event in self.events)
+        )
 
     @property
     def tenant(self) -> TenantId | None:

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from chalicelib.domain.ids import network_parts, place_in_time
+from chalicelib.domain.webhooks.hooks import is_hook
 from chalicelib.domain.work import Work, WorkKind, time_lane
 
 Key = Callable[[Any], str]
@@ -225,6 +226,11 @@ def _redelivery_lists(r: Any) -> dict[str, str | None]:
     return {"list_pk": listed_under("rdl", r.tenant, r.endpoint_id), "list_sk": r.id}
 
 
+def _endpoint_partition(r: Any) -> str:
+    """A merchant's endpoints are read together, by whoever tells it of anything; its invoices' own lie apart."""
+    return f"invhook#{r.tenant}" if is_hook(getattr(r, "id", "")) else f"hook#{r.tenant}"
+
+
 RECORDS: dict[str, Kind] = {
     "Merchant": Kind("tenants", lambda r: f"merchant#{r.id}"),
     "ApiKey": Kind("tenants", lambda r: f"keys#{r.tenant}", lambda r: r.id),
@@ -331,7 +337,7 @@ RECORDS: dict[str, Kind] = {
     "OwnTransaction": Kind("payouts", lambda r: f"own#{r.network}#{r.txid}"),
     "OutboxRow": Kind("work", lambda r: f"row#{r.id}"),
     "EventRecord": Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id, _event_lists, module="webhooks.endpoints"),
-    "WebhookEndpoint": Kind("webhooks", lambda r: f"hook#{r.tenant}", lambda r: r.id),
+    "WebhookEndpoint": Kind("webhooks", _endpoint_partition, lambda r: r.id),
     "Delivery": Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id, _delivery_lists, module="webhooks.deliveries"),
     "RedeliveryJob": Kind("webhooks", lambda r: f"rdl#{r.tenant}", lambda r: r.id, _redelivery_lists, module="webhooks.redelivery"),
     "LatestRedelivery": Kind("webhooks", lambda r: f"rdlatest#{r.tenant}", lambda r: r.endpoint_id),

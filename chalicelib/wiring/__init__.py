@@ -103,6 +103,7 @@ class Services:
     invoice_deadlines = Of(lambda wiring: wiring.invoices.invoice_deadlines)
 
     webhooks = Of(lambda wiring: wiring.webhooks.webhooks)
+    invoice_hooks = Of(lambda wiring: wiring.webhooks.invoice_hooks)
     redelivery = Of(lambda wiring: wiring.webhooks.redelivery)
     relay = Of(lambda wiring: wiring.webhooks.relay)
     turns = Of(lambda wiring: wiring.webhooks.turns)

@@ -6,8 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from chalicelib.usecases.ports.secrets import Sealer
     from chalicelib.usecases.webhooks.due_sweep import DueSweep
     from chalicelib.usecases.webhooks.endpoints import Webhooks
+    from chalicelib.usecases.webhooks.hooks import InvoiceHooks
     from chalicelib.usecases.webhooks.leases import Leases
     from chalicelib.usecases.webhooks.redelivery import Redelivery
     from chalicelib.usecases.webhooks.redelivery_run import RedeliveryRun
@@ -23,12 +25,22 @@ class WebhookWiring:
 
     @cached_property
     def webhooks(self) -> Webhooks:
-        from chalicelib.delivery.secrets import KmsSealer
         from chalicelib.usecases.webhooks.endpoints import Webhooks
 
         parts = self._parts
-        sealer, private = KmsSealer(lambda: parts.client("kms"), parts.settings), parts.settings.webhooks_private
-        return Webhooks(parts.store, parts.queues, parts.clock, sealer, allow_private=private)
+        return Webhooks(parts.store, parts.queues, parts.clock, self._sealer, allow_private=parts.settings.webhooks_private)
+
+    @cached_property
+    def invoice_hooks(self) -> InvoiceHooks:
+        from chalicelib.usecases.webhooks.hooks import InvoiceHooks
+
+        return InvoiceHooks(self._parts.clock, self._sealer, self.webhooks)
+
+    @cached_property
+    def _sealer(self) -> Sealer:
+        from chalicelib.delivery.secrets import KmsSealer
+
+        return KmsSealer(lambda: self._parts.client("kms"), self._parts.settings)
 
     @cached_property
     def redelivery(self) -> Redelivery:

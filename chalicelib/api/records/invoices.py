@@ -10,6 +10,9 @@ from chalicelib.api.records.base import HASH, CamelRecord, Metadata, Money, Pagi
 
 Cents = Annotated[str, Field(pattern=r"^-?(0|[1-9][0-9]*)\.[0-9]{2}$", description="US dollars with cents.", examples=["12.50"])]
 STATUS = "pending, partial, confirming, completed, expired or cancelled; or what was set by hand."
+HOOK = "Its own webhook, without the query of the URL."
+HOOK_ID = "That endpoint, whose deliveries `GET /v1/webhooks/{id}/deliveries` lists."
+SIGNS = "Signs for its own webhook; shown here and never again."
 FIAT = "The price, where it was given in a fiat currency."
 RATE = "The rate that the amount was made from; without a fiat price, the one that totals in USD are counted at."
 CHECKOUT = "A page to pay on. It begins with PUBLIC_URL where the deployment has one, else with the gateway's own address."
@@ -115,12 +118,20 @@ class Invoice(CamelRecord):
     missing: Annotated[Money | None, Field(description=MISSING, examples=["0.5"])]
     cancel_url: Annotated[str, Field(description=CANCEL, examples=["https://shop.example/basket"])] = None  # type: ignore[assignment]
     metadata: Metadata = None  # type: ignore[assignment]
+    webhook_url: Annotated[str, Field(description=HOOK, examples=["https://shop.example/hook"])] = None  # type: ignore[assignment]
+    webhook_id: Annotated[str, Field(description=HOOK_ID, examples=["whi_01jc9w3zj8q2m4k6n8r0t2v4x6"])] = None  # type: ignore[assignment]
     shortfall: Annotated[Money, Field(description=SHORTFALL, examples=["0.002"])] = None  # type: ignore[assignment]
     tolerance_percent: Annotated[float, Field(description=TOLERANCE, examples=[1])] = None  # type: ignore[assignment]
     tolerance_max_usd: Annotated[float, Field(alias="toleranceMaxUSD", description=MAX_USD, examples=[0.5])] = None  # type: ignore[assignment]
     late_payments: Annotated[str, Field(description=LATE, examples=["accept"])] = None  # type: ignore[assignment]
     late_payments_percent: Annotated[float, Field(description=LATE_PERCENT, examples=[2])] = None  # type: ignore[assignment]
     payment_link_id: Annotated[str, Field(description=OPENED, examples=["plk_01kab7n3q2w8z5r6t4y1v9c0x3"])] = None  # type: ignore[assignment]
+
+
+class NewInvoice(Invoice):
+    """An invoice as it was made."""
+
+    webhook_secret: Annotated[str, Field(description=SIGNS, examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])] = None  # type: ignore[assignment]
 
 
 class InvoiceListMeta(Record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -27,6 +27,11 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.money import parse_units
 from chalicelib.usecases.invoices.choosable import Offer
 from chalicelib.usecases.invoices.invoices import FiatPrice, Wishes
+
+if TYPE_CHECKING:
+    from chalicelib.usecases.base.creation import Creation
+    from chalicelib.usecases.invoices.invoices import NewInvoice
+    from chalicelib.usecases.webhooks.hooks import NewHook
 
 ExternalId = Annotated[
     str, Field(min_length=1, max_length=255, description="The merchant's own id, unique among its invoices.", examples=["order-7"])
@@ -95,6 +100,18 @@ FiatAmount = Annotated[
 FiatCurrency = Annotated[str, Field(description="ISO 4217.", examples=["EUR"]), BeforeValidator(_fiat)]
 
 
+_HOOK_URL = Field(
+    description="Told of every event of this invoice and of its refunds: https, a public host, no user name and no fragment.",
+    examples=["https://shop.example/hook"],
+    json_schema_extra={"type": ["string", "null"], "format": "uri", "maxLength": 2048},
+)
+_HOOK_SECRET = Field(
+    description="16 to 256 printable characters; `whsec_` must be followed by base64. Made by the service when none is given.",
+    examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+    json_schema_extra={"type": ["string", "null"], "minLength": 16, "maxLength": 256},
+)
+
+
 class InvoiceCreate(MoneyRequest, InvoiceTerms):
     """What shall be paid: `amount`, or `fiatAmount` with `fiatCurrency`. Without `currency` the payer chooses the coin."""
 
@@ -119,6 +136,8 @@ class InvoiceCreate(MoneyRequest, InvoiceTerms):
     redirect_url: RedirectUrl | None = None
     cancel_url: CancelUrl | None = None
     metadata: Metadata | None = None
+    webhook_url: Annotated[Any, _HOOK_URL] = None
+    webhook_secret: Annotated[Any, _HOOK_SECRET] = None
     expires_in: ExpirySeconds | None = None
 
     @classmethod
@@ -135,7 +154,15 @@ class InvoiceCreate(MoneyRequest, InvoiceTerms):
             problems.append(FieldProblem("fiatAmount", None, ("is required with fiatCurrency",)))
         if fiat is not None and currency is not None and not wrong & {"fiatAmount", "fiatCurrency"}:
             problems += _decimals_problems(fiat, currency)
+        if sent.get("webhookSecret") is not None and sent.get("webhookUrl") is None:
+            problems.append(FieldProblem("webhookUrl", None, ("is required with webhookSecret",)))
         return problems + choosable(sent, wrong, catalogue)
+
+    @classmethod
+    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+        if sent.get("webhookUrl") is None:
+            return []
+        return ctx.services.invoice_hooks.problems(sent["webhookUrl"], sent.get("webhookSecret"))
 
 
 class InvoiceNetwork(Query):
@@ -169,7 +196,7 @@ class InvoiceByExternalId(Query, CamelRequest):
 
 @endpoint(
     "POST", "/invoices", family="flat", permission="invoices:create", body=InvoiceCreate, query=InvoiceNetwork, status=201,
-    creates=True, answer="invoices.Invoice", summary="Ask to be paid",
+    creates=True, answer="invoices.NewInvoice", summary="Ask to be paid",
 )  # fmt: skip
 def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     """`network` stands in the body or in the query; in both, it has to be the same. Without it: the coin on its first active
@@ -196,13 +223,18 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
 
     Less than the coin's `minDepositAmount` is `VALIDATION_ERROR`; one in USD counts by a fresh rate, and not at all without
     one. While the invoice is `pending`, `partial` or `confirming`, payments of any amount count.
+
+    `webhookUrl` is told of the events of this invoice and of its refunds, signed and retried as all webhooks are, until it answers
+    410. `webhookSecret` is in this answer and in none after it.
     """
+    hook = None if body.webhook_url is None else ctx.services.invoice_hooks.new(ctx.tenant, body.webhook_url, body.webhook_secret)
     wishes = Wishes(
         external_id=body.external_id,
         description=body.description,
         redirect_url=body.redirect_url,
         cancel_url=body.cancel_url,
         metadata=body.metadata,
+        hook=None if hook is None else hook.hook,
         terms={name: value for name, value in body.terms.items() if value is not None},
         expires_in=body.expires_in,
         gateway_url=ctx.gateway_url,
@@ -210,10 +242,15 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     fiat = None if body.fiat_amount is None else FiatPrice(body.fiat_amount, body.fiat_currency or "")
     if body.currency is None and fiat is not None:
         accept = None if body.accept is None else [Offer(one.coin, one.network) for one in body.accept]
-        return ctx.create(ctx.services.choosable.creating(ctx.tenant, fiat, accept, wishes), lambda made: made.shown)
+        return _made(ctx, ctx.services.choosable.creating(ctx.tenant, fiat, accept, wishes), hook)
     coin = chosen_coin(ctx.catalogue, "currency", body.currency or "", body.network)
     price: int | FiatPrice = parse_units(body.amount or "", coin.decimals) if fiat is None else fiat
-    return ctx.create(ctx.services.invoices.creating(ctx.tenant, coin, price, wishes), lambda made: made.shown)
+    return _made(ctx, ctx.services.invoices.creating(ctx.tenant, coin, price, wishes), hook)
+
+
+def _made(ctx: Ctx, creation: Creation[NewInvoice], hook: NewHook | None) -> Answer:
+    secret = {} if hook is None else {"webhookSecret": hook.secret}
+    return ctx.create(creation, lambda made: {**made.shown, **secret}, secret=hook is not None)
 
 
 def shown_invoices(ctx: Ctx, invoices: Sequence[Invoice]) -> list[dict[str, Any]]:

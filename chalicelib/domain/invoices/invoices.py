@@ -13,6 +13,7 @@ from chalicelib.domain.ids import AssetId, NetworkId, TenantId, asset_parts
 from chalicelib.domain.invoices.choices import Choice, Choosing
 from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.invoices.terms import Terms
+from chalicelib.domain.webhooks.hooks import InvoiceHook
 
 PAYMENTS_KEPT = 50
 """An invoice shows its newest payments; all of them are in the transactions."""
@@ -62,6 +63,7 @@ class Invoice:
     sums, at the rates of their deposits, as exact text; None for none. `misdirected` are deposits to its address in other coins.
     `payment_link` is the link that it was opened from. Where that has a stock, `piece` is the shard that it holds a piece of, and
     `given_back` the one that it gave its piece back to: without a piece it is not completed by itself.
+    `hook` is the webhook that is told of it alone.
 
     Where the payer chooses the coin (`choosing`), the sums lie in the choices, and these fields show the latest choice. Before
     there is one, `asset` is the first accepted coin, `amount` 0, and there is no address.
@@ -105,6 +107,7 @@ class Invoice:
     payment_link: str | None = None
     piece: str | None = None
     given_back: str | None = None
+    hook: InvoiceHook | None = None
     emitted: int = 0
     version: int = 1
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.webhooks.hooks import InvoiceHook
 from chalicelib.domain.work import Work, time_order
 
 Mode = Literal["same", "fiat"]
@@ -45,6 +46,7 @@ class Terms:
 
     `amount` is reserved, in units of `asset`; `fiat_amount` (plain decimal) the price in `fiat` that it was made from. `text` is
     the merchant's word to who is paid. Times in milliseconds since 1970; no `expires_at` where the address came with the request.
+    `hook` is its invoice's own webhook, which is told of it too.
     """
 
     network: NetworkId
@@ -58,6 +60,7 @@ class Terms:
     text: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     expires_at: int | None = None
+    hook: InvoiceHook | None = None
 
 
 @dataclass(frozen=True, slots=True)

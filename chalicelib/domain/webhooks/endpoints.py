@@ -58,7 +58,7 @@ class WebhookEndpoint:
     `paused`: its deliveries are parked, and sent when it is unpaused. `failing_since`: no attempt has succeeded since then.
     `fresh_at` is when its owner last enabled it or gave it another URL: earlier failures do not count. `told` counts the events
     about the endpoint itself; its failing was last reported at `failing_told_at`. `unheld_at`: it was paused
-    until then, last time, see `unheld`.
+    until then, last time, see `unheld`. `ttl`, in seconds, is when an invoice's own may be forgotten; None: never.
     """
 
     tenant: TenantId
@@ -80,6 +80,7 @@ class WebhookEndpoint:
     version: int = 1
     sealed: bool = False
     unheld_at: int = 0
+    ttl: int | None = None
 
     @property
     def status(self) -> EndpointStatus:

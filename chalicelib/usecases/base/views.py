@@ -128,6 +128,8 @@ class Views:
                 "missing": amount(invoice.missing),
                 "cancelUrl": invoice.cancel_url,
                 "metadata": None if invoice.metadata is None else dict(invoice.metadata),
+                "webhookUrl": None if invoice.hook is None else invoice.hook.shown_url,
+                "webhookId": None if invoice.hook is None else invoice.hook.id,
                 "shortfall": amount(invoice.shortfall) if invoice.shortfall else None,
                 **_forgiving(invoice.terms),
                 "paymentLinkId": invoice.payment_link,

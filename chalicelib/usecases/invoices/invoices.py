@@ -17,6 +17,7 @@ from chalicelib.domain.ids import NetworkId, TenantId, network_parts, new_id
 from chalicelib.domain.invoices.invoices import ExternalId, Invoice
 from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.money import MAX_DIGITS
+from chalicelib.domain.webhooks.hooks import InvoiceHook
 from chalicelib.domain.work import Work
 from chalicelib.usecases.addresses.addresses import Addresses, widest
 from chalicelib.usecases.base.creation import Creation, Prepared
@@ -73,6 +74,7 @@ class Wishes:
     redirect_url: str | None = None
     cancel_url: str | None = None
     metadata: Mapping[str, Any] | None = None
+    hook: InvoiceHook | None = None
     terms: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `Terms` that are other than the settings'."""
     expires_in: int | None = None
@@ -162,11 +164,12 @@ class Invoices:
             cancel_url=wishes.cancel_url,
             metadata=wishes.metadata,
             payment_link=wishes.payment_link,
+            hook=wishes.hook,
             checkout_url=None if base is None else f"{base}/pay/{invoice.id}",
         )
         news = News(invoice.created_at)
         shown = Views(self._store.catalogue(network_parts(invoice.network)[0])).invoice(invoice)
-        news.tell(invoice.tenant, "invoice.created", invoice.id, 1, shown)
+        news.tell(invoice.tenant, "invoice.created", invoice.id, 1, shown, hook=invoice.hook)
         unique = [] if invoice.external_id is None else [Save(ExternalId(invoice.tenant, invoice.external_id, invoice.id))]
         made = [*unique, *changes, *changed(None, invoice), Open(expiry_work(invoice)), *news.emit()]
 

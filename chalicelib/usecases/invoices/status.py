@@ -59,7 +59,7 @@ def announce(news: News, before: Invoice, after: Invoice, views: Views, tip: Tip
 def tell(news: News, invoice: Invoice, name: str, shown: Shown, previous: str | None = None) -> Invoice:
     """Tell the event `name` with the public record `shown`; the invoice with its count of events raised."""
     told = replace(invoice, emitted=invoice.emitted + 1)
-    news.tell(told.tenant, name, told.id, told.emitted, shown, previous)
+    news.tell(told.tenant, name, told.id, told.emitted, shown, previous, told.hook)
     return told
 
 

@@ -48,7 +48,8 @@ def give_back(
         withdrawal_id=None,
         emitted=before.emitted + 1,
     )
-    news.tell(after.tenant, f"{event_family(after.id)}.{status}", after.id, after.emitted, views.refund(after))
+    name = f"{event_family(after.id)}.{status}"
+    news.tell(after.tenant, name, after.id, after.emitted, views.refund(after), hook=terms.hook)
     entry = ledger.refund_released(before.id, now, before.tenant, Amount(terms.asset, terms.amount))
     money = moved(news, views, balance or Balance(before.tenant, terms.asset), entry)
     changes: list[Change] = [Save(after), Close(refund_work(before)), *money, *_uncounted(before, spent, now)]

@@ -99,7 +99,7 @@ class Making:
         limited = counted(settings, spent, wanted.coin, terms.amount, self._rates_of(catalogue.realm), now)
         refund = replace(refund, counted=limited.cents)
         news, views = News(now), views_now(catalogue, self._rates_of, now)
-        news.tell(tenant, f"{event_family(refund.id)}.created", refund.id, 1, views.refund(refund))
+        news.tell(tenant, f"{event_family(refund.id)}.created", refund.id, 1, views.refund(refund), hook=terms.hook)
         entry = ledger.refund_reserved(refund.id, now, tenant, Amount(terms.asset, terms.amount))
         links = [] if refund.token is None else [Save(ClaimLink(refund.token, tenant, refund.id))]
         changes: list[Change] = [Save(refund), *beside, *links, Open(refund_work(refund)), *limited.changes]

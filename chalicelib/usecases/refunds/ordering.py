@@ -78,7 +78,7 @@ class Ordering:
         news, views = News(now), views_now(catalogue, self._rates_of, now)
         if link:
             told = views.refund(after, withdrawal)
-            news.tell(after.tenant, f"{event_family(after.id)}.claimed", after.id, after.emitted, told)
+            news.tell(after.tenant, f"{event_family(after.id)}.claimed", after.id, after.emitted, told, hook=terms.hook)
         changes: list[Change] = [Save(after), *begun(news, views, withdrawal), Save(ruling.spent), *map(Save, ruling.own)]
         if withdrawal.charge:
             entry = ledger.withdrawal_reserved(withdrawal.id, now, before.tenant, Amount(terms.asset, withdrawal.charge))

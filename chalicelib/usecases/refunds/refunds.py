@@ -80,6 +80,7 @@ class Refunds:
                 fiat_amount=price.fiat_amount,
                 text=wishes.reason,
                 expires_at=now + (wishes.expires_in or DEFAULT_EXPIRY) * 1000 if wishes.address is None else None,
+                hook=known.invoice.hook,
             )
             row = replace(next_version(known.row), ids=(*known.row.ids, refund_id))
             return self._making.prepared(Wanted(refund_id, tenant, price.coin, terms, destination), [Save(row)])

@@ -26,6 +26,7 @@ from chalicelib.domain.webhooks.endpoints import (
     secret_problem,
 )
 from chalicelib.domain.webhooks.events import names_problem
+from chalicelib.domain.webhooks.hooks import is_hook
 from chalicelib.domain.webhooks.leases import Turn
 from chalicelib.domain.webhooks.urls import has_credentials, url_problems
 from chalicelib.usecases.base.creation import Creation, Prepared
@@ -44,7 +45,7 @@ Problems = list[FieldProblem]
 
 
 def endpoints_of(store: Store, tenant: TenantId) -> list[WebhookEndpoint]:
-    """All endpoints of a tenant, oldest first. Raises Unavailable."""
+    """All endpoints that a tenant registered, oldest first. Raises Unavailable."""
     return store.page(WebhookEndpoint, limit=100, tenant=tenant).items
 
 
@@ -64,6 +65,13 @@ def endpoint_of(store: Store, tenant: TenantId, id: str) -> WebhookEndpoint:
     if endpoint is None:
         raise NotFound("Webhook not found", {"id": id})
     return endpoint
+
+
+def registered(id: str) -> str:
+    """The id of an endpoint that its owner may change: not that of an invoice's own. Raises NotFound."""
+    if is_hook(id):
+        raise NotFound("Webhook not found", {"id": id})
+    return id
 
 
 def endpoint_and_turn(store: Store, tenant: TenantId, id: str) -> tuple[WebhookEndpoint, Turn | None]:
@@ -154,7 +162,7 @@ class Webhooks:
         problems = self.problems({name: value for name, value in given if value is not None})
         if problems:
             raise InvalidParameter(problems)
-        seal = self._sealing(tenant, id)
+        seal = self._sealing(tenant, registered(id))
 
         def decide() -> tuple[WebhookEndpoint, WebhookEndpoint]:
             before = self.get(tenant, id)
@@ -198,7 +206,7 @@ class Webhooks:
         if problems:
             raise InvalidParameter(problems)
         fresh = new_secret() if secret is None else cast(str, secret)
-        seal = self._sealing(tenant, id)
+        seal = self._sealing(tenant, registered(id))
 
         def prepare() -> Prepared[Shown]:
             (before, turn), now = self.with_turn(tenant, id), self._clock.now_ms()
@@ -215,7 +223,7 @@ class Webhooks:
 
         def decide() -> WebhookEndpoint:
             tally = self._tally(tenant)  # first: who deletes the same one meanwhile changes it
-            endpoint = self.get(tenant, id)
+            endpoint = self.get(tenant, registered(id))
             # Whatever it is now: it may be paused before this commits.
             obligation = self._unheld(endpoint, endpoint.unheld(self._clock.now_ms()))
             self._store.commit([Delete(WebhookEndpoint, {"tenant": tenant, "id": id}), Save(tally.plus(-1)), *obligation])

@@ -9,6 +9,7 @@ from chalicelib.domain.ids import Realm, tenant_parts
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.deliveries import unheld_work
 from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
+from chalicelib.domain.webhooks.hooks import is_hook
 from chalicelib.domain.webhooks.leases import FAILING_TOLD_MS
 from chalicelib.domain.work import NOTICE
 from chalicelib.usecases.base.outbox import News
@@ -43,6 +44,8 @@ class Notices:
         return [Save(after), *self._told("webhook.failing", endpoint, after, now)]
 
     def _told(self, name: str, before: WebhookEndpoint, after: WebhookEndpoint, now: int) -> Sequence[Change]:
+        if is_hook(after.id):
+            return ()  # many invoices have the same URL: the other endpoints would be told of each
         _, realm = tenant_parts(after.tenant)
         news = News(self._clock_of(realm).now_ms())
         previous = None if before.status == after.status else before.status

@@ -34,7 +34,7 @@ from chalicelib.usecases.ports.changes import Change, Close, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.webhooks.endpoints import endpoint_and_turn, endpoint_of, wake
+from chalicelib.usecases.webhooks.endpoints import endpoint_and_turn, endpoint_of, registered, wake
 from chalicelib.usecases.webhooks.views import as_it_goes
 
 _MOST_FOLLOWED = 50
@@ -176,7 +176,7 @@ class Redelivery:
         """What `order` commits."""
 
         def prepare() -> Prepared[RedeliveryJob]:
-            endpoint = endpoint_of(self._store, tenant, endpoint_id)
+            endpoint = endpoint_of(self._store, tenant, registered(endpoint_id))
             _check_enabled(endpoint)
             now = self._clock.now_ms()
             from_at, to_at = self._checked(wanted, now)

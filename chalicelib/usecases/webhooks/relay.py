@@ -21,6 +21,7 @@ from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.usecases.webhooks.endpoints import endpoints_of
+from chalicelib.usecases.webhooks.hooks import endpoints_of_hooks
 
 log = logging.getLogger(__name__)
 
@@ -117,10 +118,20 @@ class Relay:
         records = [event_record(event, iso(event.at), now) for event in row.events]
         made_once(self._store, records)
         endpoints = {tenant: endpoints_of(self._store, tenant) for tenant in dict.fromkeys(r.tenant for r in records)}
-        wanted = [delivery_for(record, e, now) for record in records for e in endpoints[record.tenant] if e.told_of(record)]
+        hooked = self._hooked(row, now)
+        told = {record.id: [*endpoints[record.tenant], *hooked.get(record.object_id, ())] for record in records}
+        wanted = [delivery_for(record, e, now) for record in records for e in told[record.id] if e.told_of(record)]
         stored = made_once(self._store, wanted)
         new = {(r.tenant, r.endpoint_id) for r in stored if isinstance(r, Delivery) and r.status == "pending" and not r.attempts}
-        return [e for of_one in endpoints.values() for e in of_one if (e.tenant, e.id) in new]
+        everyone = {(e.tenant, e.id): e for of_one in told.values() for e in of_one}
+        return [endpoint for key, endpoint in everyone.items() if key in new]
+
+    def _hooked(self, row: OutboxRow, now: int) -> dict[str, list[WebhookEndpoint]]:
+        """The endpoint of its own that each object has. Nothing is read where no object has one."""
+        if not row.hooks or row.tenant is None:
+            return {}
+        found = endpoints_of_hooks(self._store, row.tenant, row.hooks, now)
+        return {object_id: [endpoint] for object_id, endpoint in found.items()}
 
 
 def made_once(

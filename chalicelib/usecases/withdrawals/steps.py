@@ -115,7 +115,7 @@ def _told_of_refund(news: News, views: Views, after: Withdrawal) -> Withdrawal:
         return after
     told = replace(after, repays=replace(after.repays, told=after.repays.told + 1))
     name = f"{event_family(after.repays.id)}.{end}"
-    news.tell(after.tenant, name, after.repays.id, after.repays.told + 1, views.repaid(told))
+    news.tell(after.tenant, name, after.repays.id, after.repays.told + 1, views.repaid(told), hook=after.repays.terms.hook)
     return told
 
 

@@ -903,6 +903,12 @@ def _(a: Caller) -> None:
     assert a.ok(200, "GET", "/v1/invoices", id=made["id"])["status"] == "expired"
 
 
+@row("Decisions", "POST", "/sandbox/rates")
+def _(a: Caller) -> None:
+    body = {"coin": "eth", "fiat": "EUR", "value": "1000"}
+    assert enveloped(a.ok(201, "POST", "/v1/sandbox/rates", body)) == {**body, "stale": False, "own": True}
+
+
 @row("Decisions", "POST", "/sandbox/tokens")
 def _(a: Caller) -> None:
     assert a.token().startswith("0x")
