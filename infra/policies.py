@@ -124,11 +124,12 @@ FUNCTIONS: dict[str, Rights] = {
         {
             # Query: what a merchant trusts, when it pays an address for the first time.
             "records": (*READ, *PUT),
-            "ledger": (*GET, *PUT, "UpdateItem"),
+            # ConditionCheckItem, here and of payouts: that no payment of a bundle was signed by itself meanwhile.
+            "ledger": (*GET, *PUT, "UpdateItem", "ConditionCheckItem"),
             # ConditionCheckItem: that a wallet is registered still, when a payment begins with it or coins are signed over to it,
             # and that the kill switch is not thrown.
             "chain": (*READ, "ConditionCheckItem"),
-            "payouts": (*GET, *PUT),
+            "payouts": (*GET, *PUT, "ConditionCheckItem"),
             # Query: what else can be paid in the same transaction, on networks of coins.
             "work": ("Query", *PUT, "DeleteItem"),
             "sandbox": _SIMULATED,
