@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from chalicelib.api.auth import refusal_headers
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.errors import STATUS, RateLimitExceeded
-from chalicelib.api.fields import amount_schema
+from chalicelib.api.fields import amount_schema, positive_amount
 from chalicelib.api.models import Request
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.routes import endpoint
@@ -26,13 +26,13 @@ SEE_OTHER = 303
 
 
 def _typed(value: Any) -> str:
-    """The text of an amount, whatever it is: it is read when the link is known."""
+    """The text of an amount, whatever was typed in the form: it is read when the link is known. A number is none of a form's."""
     if isinstance(value, bool) or not isinstance(value, (str, int, JsonNumber)):
         raise PydanticCustomError("constraint", "{text}", {"text": "must be a decimal, as a string or a number"})
     text = value.text if isinstance(value, JsonNumber) else str(value)
     if len(text) > _MOST_TYPED:
         raise PydanticCustomError("constraint", "{text}", {"text": f"must have at most {_MOST_TYPED} characters"})
-    return text
+    return positive_amount(value) if isinstance(value, JsonNumber) else text
 
 
 class LinkOpen(Request):
