@@ -114,6 +114,9 @@ def money_back(shop: Shop) -> str:
         refund(shop, invoice, **more)
         shop.wait(1)
     payout_link(shop, "5", coin="usdt", expiresIn=900)
+    for more in ({"name": "Boots"}, {"name": "shoes", "expiresAt": "2035-01-01T00:00:00Z"}):
+        done(shop, 201, "POST", "/v1/payment-links", {"currency": "eth", "network": "ethereum", "amount": "1", **more})
+        shop.wait(1)
     claimed(shop, payout_link(shop, "0.02"), GREY)
     return str(invoice["id"])
 
