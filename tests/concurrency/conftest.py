@@ -17,7 +17,7 @@ import boto3
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.ids import new_id
+from chalicelib.domain.ids import new_id, tenant_id
 from chalicelib.domain.merchants.merchants import Merchant, MerchantId
 from chalicelib.encoding.public_keys import checksum_case
 from chalicelib.usecases.merchants.access import issue_key
@@ -48,6 +48,7 @@ class Crowd(Shop):
         number, now = next(numbers), services().clock.now_ms()
         merchant = Merchant(MerchantId(new_id("mch", now)), f"Crowd {number}", now)
         services().store.commit([Save(merchant)])
+        self.tenant = tenant_id(merchant.id, "test")
         self.keys = []
         for _ in range(KEYS):
             key, plain = issue_key(
