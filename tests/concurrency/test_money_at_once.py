@@ -66,8 +66,9 @@ def test_many_want_the_money_of_one(on_dynamodb: Stack) -> None:
     refused = {a.json["error"]["code"] for a in answers if isinstance(a, Response) and a.status == 400}
     assert refused == {"INSUFFICIENT_BALANCE"}
     assert shop.balance() == {"available": "0.4", "frozen": "0.6", "pending": "0"}
-    shop.turn()
-    shop.mine()
+    for _ in range(3):  # what other tests left to do on this network may come first
+        shop.turn()
+        shop.mine()
     shop.turn()
     assert (shop.paid(shop.payees[0]), shop.balance()) == (6 * ETHER // 10, {"available": "0.4", "frozen": "0", "pending": "0"})
 
