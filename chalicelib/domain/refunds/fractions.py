@@ -12,14 +12,15 @@ from decimal import Decimal
 from fractions import Fraction
 from math import floor
 
+from chalicelib.domain.catalogue.fiats import FIATS
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.invoices.invoices import Invoice
-from chalicelib.domain.money import plain
+from chalicelib.domain.money import format_units
 from chalicelib.domain.refunds.refunds import Terms
 
 MORE_THAN_ALL = Fraction(2)
 CENT = 2
-"""Decimals of an amount in a fiat currency."""
+"""Decimals of a US dollar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +110,16 @@ def left_of(credited: Credited, refunds: Sequence[Terms], asset: AssetId) -> int
 
 
 def left_in_fiat(credited: Credited, refunds: Sequence[Terms]) -> str:
-    """The worth that can be refunded in the mode `fiat`: plain decimal, rounded down to cents."""
-    return cents_text(floor((1 - taken(credited, refunds)) * credited.worth * 10**CENT))
+    """The worth that can be refunded in the mode `fiat`: plain decimal, as `in_fiat`."""
+    return in_fiat((1 - taken(credited, refunds)) * credited.worth, credited.fiat)
+
+
+def in_fiat(worth: Fraction, fiat: str | None) -> str:
+    """`worth` as a plain decimal, rounded down to the digits that `fiat` has (ISO 4217); 0 where it is less."""
+    decimals = FIATS.get(fiat or "", CENT)
+    return format_units(max(0, floor(worth * 10**decimals)), decimals)
 
 
 def cents_text(cents: int) -> str:
     """`cents` as a plain decimal; 0 where there are fewer."""
-    whole, rest = divmod(max(0, cents), 10**CENT)
-    return plain(f"{whole}.{rest:02d}")
+    return format_units(max(0, cents), CENT)

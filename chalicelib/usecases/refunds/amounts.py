@@ -8,15 +8,15 @@ from fractions import Fraction
 from math import floor
 
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin
+from chalicelib.domain.catalogue.fiats import fiat_problem
 from chalicelib.domain.catalogue.rates import Rates
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.ids import AssetId, asset_parts, network_parts
 from chalicelib.domain.money import MAX_DIGITS, NotAnAmount, format_units, parse_units
 from chalicelib.domain.refunds.fractions import (
-    CENT,
     Credited,
-    cents_text,
     credited_of,
+    in_fiat,
     left_in_fiat,
     left_of,
     overpaid_worth,
@@ -124,8 +124,9 @@ def _in_fiat(known: Refunded, credited: Credited, asked: Asked, catalogue: Catal
     coin = _coin(catalogue, credited.most.asset) if asked.coin is None else _wished(credited, asked, catalogue)
     left = left_in_fiat(credited, known.taking)
     amount = _fiat_by_default(known, credited, left) if asked.amount is None else asked.amount
-    if len(amount.partition(".")[2]) > CENT:
-        raise InvalidParameter.one("amount", amount, f"must have at most {CENT} decimals in the mode fiat")
+    problem = fiat_problem(amount, credited.fiat)
+    if problem is not None:
+        raise InvalidParameter.one("amount", amount, problem)
     if Decimal(amount) > Decimal(left):
         raise BusinessRule("amount", _too_much(f"{left} {credited.fiat}"))
     rate = rates.of(known.invoice.tenant).fresh(coin.slug, now, credited.fiat)
@@ -156,7 +157,7 @@ def _wished(credited: Credited, asked: Asked, catalogue: Catalogue) -> Coin:
 
 def _fiat_by_default(known: Refunded, credited: Credited, left: str) -> str:
     over = _overpaid_left(known, credited)
-    text = left if over is None else cents_text(min(floor(over * 10**CENT), int(Decimal(left) * 10**CENT)))
+    text = left if over is None else in_fiat(min(over, Fraction(Decimal(left))), credited.fiat)
     if not Decimal(text):
         raise BusinessRule("amount", "nothing is left to refund: all that is credited for this invoice is refunded already")
     return text

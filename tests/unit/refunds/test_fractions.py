@@ -5,11 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.domain.ids import NetworkId, asset_id
-from chalicelib.domain.refunds.fractions import Credited, Part, cents_text, covered, left_in_fiat, left_of, taken
+from chalicelib.domain.refunds.fractions import Credited, Part, cents_text, covered, in_fiat, left_in_fiat, left_of, taken
 from chalicelib.domain.refunds.refunds import Terms
 
 NETWORK = NetworkId("test:ethereum")
@@ -58,6 +59,11 @@ def test_a_payment_that_fell_out_takes_its_part_away() -> None:
 def test_cents() -> None:
     assert [cents_text(n) for n in (-5, 0, 1, 10, 100, 12345)] == ["0", "0", "0.01", "0.1", "1", "123.45"]
     assert left_in_fiat(credited(1, price=Fraction(1, 3)), []) == "0.33"
+
+
+@pytest.mark.parametrize(("fiat", "text"), [("JPY", "1234"), ("KWD", "1234.567"), ("EUR", "1234.56"), (None, "1234.56")])
+def test_each_currency_has_the_decimals_of_iso_4217(fiat: str | None, text: str) -> None:
+    assert in_fiat(Fraction(12345678, 10000), fiat) == text
 
 
 UNITS = st.integers(1, 10**30)
