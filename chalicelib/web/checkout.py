@@ -11,36 +11,25 @@ from html import escape
 from typing import Any
 from urllib.parse import urlsplit
 
+from chalicelib.web import parts
 from chalicelib.web.choice import is_choosable, misdirected, offers, rate_facts, to_choose
-from chalicelib.web.files import named
 
 HEADERS = {
+    **parts.HEADERS,
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         # In nobody's frame: a page around it could cover the address with another one.
         "base-uri 'self'; form-action 'none'; frame-ancestors 'none'"
     ),
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Robots-Tag": "noindex",
 }
 FORM_HEADERS = {
     **HEADERS,
     "Content-Security-Policy": HEADERS["Content-Security-Policy"].replace("form-action 'none'", "form-action 'self'"),
 }
 """Of a page on which a coin can be chosen."""
-PAGE_TYPE = "text/html; charset=utf-8"
+SCRIPT = "checkout.js"
 _PAYABLE = ("pending", "partial")
 _TONES = {"completed": "good", "confirming": "busy", "pending": "calm", "partial": "warn", "expired": "bad", "cancelled": "bad"}
-_ICONS = {
-    "good": '<path d="M6 12.5l4 4 8-9"/>',
-    "busy": '<path d="M12 7v5l3.5 2"/>',
-    "calm": '<path d="M12 7v5l3.5 2"/>',
-    "warn": '<path d="M12 6.5v7M12 17v.5"/>',
-    "bad": '<path d="M8 8l8 8M16 8l-8 8"/>',
-}
-
-
 _WORDS = {
     "pending": ("Waiting for your payment", "Send {missing} {symbol} on {network}. This page follows by itself."),
     "partial": ("{missing} {symbol} are missing", "A part has arrived. Send the rest to the same address."),
@@ -67,7 +56,6 @@ def page(
     title, words = _in_words(shown, network)
     amount, unit = _price(shown)
     tone = _TONES.get(shown["status"], "calm")
-    badge = '<span class="badge">Test network: no real money</span>' if testnet else ""
     # Without the script, the browser itself asks again.
     own = escape(f"pay/{invoice_id}")
     # The answer to a form lies at another path, where nothing can be asked for again.
@@ -76,10 +64,10 @@ def page(
     body = f"""<main class="card {"two" if "paymentUri" in shown or is_choosable(shown) else "one"}" id="checkout"
  data-ask="{own}/status" data-page="{own}" data-shown="{escape(state)}" data-left="{shown["expiresIn"]}">
 <section class="info">
-<p class="label">Pay{badge}</p>
+<p class="label">Pay{parts.badge(testnet)}</p>
 <p class="amount" data-part="amount">{escape(amount)} <span>{escape(unit)}</span></p>
-{_described(shown)}{_refused(refused)}<div class="state {tone}" role="status" data-part="state">
-{icon(tone)}
+{parts.described(shown)}{_refused(refused)}<div class="state {tone}" role="status" data-part="state">
+{parts.icon(tone)}
 <div><h1>{escape(title)}</h1>{"".join(f"<p>{escape(each)}</p>" for each in words)}{_progress(shown)}</div>
 </div>
 <dl data-part="facts">{_facts(shown, network)}</dl>
@@ -88,45 +76,14 @@ def page(
 <section class="pay" data-part="pay">{_to_pay(shown, network, testnet)}{offers(own, shown, names or {})}</section>
 </main>
 <p class="away" id="away" hidden>The connection is interrupted. This page goes on as soon as it is back.</p>"""
-    return _whole(root, f"{amount} {unit}: {title}", again, body)
+    return parts.whole(root, f"{amount} {unit}: {title}", body, again, SCRIPT)
 
 
 def unknown(root: str) -> str:
     """The page of an id that no invoice has."""
-    return _whole(
-        root,
-        "No such invoice",
-        "",
-        f"""<main class="card one"><section class="info">
-<div class="state bad">{icon("bad")}
-<div><h1>No such invoice</h1><p>There is nothing to pay here. Look at the link again, or ask the shop for a new one.</p></div>
-</div></section></main>""",
+    return parts.unknown(
+        root, "No such invoice", "There is nothing to pay here. Look at the link again, or ask the shop for a new one."
     )
-
-
-def icon(tone: str) -> str:
-    """The drawing beside what a page says."""
-    return f'<svg viewBox="0 0 24 24" aria-hidden="true"><circle cx="12" cy="12" r="11"/>{_ICONS[tone]}</svg>'
-
-
-def _whole(root: str, title: str, head: str, body: str) -> str:
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>{escape(title)}</title>
-<base href="{escape(root)}/">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">{head}
-<link rel="icon" href="openapi/{named("icon.svg")}" type="image/svg+xml">
-<link rel="stylesheet" href="openapi/{named("checkout.css")}">
-<script src="openapi/{named("checkout.js")}" defer></script>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 
 
 def _in_words(shown: Mapping[str, Any], network: str) -> tuple[str, list[str]]:
@@ -163,11 +120,6 @@ def _price(shown: Mapping[str, Any]) -> tuple[str, str]:
 
 def _refused(words: str | None) -> str:
     return "" if words is None else f'<p class="refused" role="alert" dir="auto">{escape(words)}</p>\n'
-
-
-def _described(shown: Mapping[str, Any]) -> str:
-    text = shown.get("description")
-    return f'<p class="what" dir="auto">{escape(text)}</p>\n' if text else ""
 
 
 def _progress(shown: Mapping[str, Any]) -> str:

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from chalicelib.web import checkout
-from chalicelib.web.files import named
+from chalicelib.web import parts
 
-PAGE_TYPE = checkout.PAGE_TYPE
 HEADERS = {
-    **checkout.HEADERS,
+    **parts.HEADERS,
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; img-src 'self'; "
         # In nobody's frame: a page around it could cover the address with another one. The form goes to this page alone.
@@ -47,56 +45,21 @@ def page(root: str, token: str, shown: Mapping[str, Any], network: str, testnet:
     """The page of a link below `root`. `shown` is its public record, `network` the network's name."""
     tone, title, words = _STATES[shown["status"]]
     waiting = '<meta http-equiv="refresh" content="15">' if shown["status"] in ("pending", "processing") else ""
-    badge = '<span class="badge">Test network: no real money</span>' if testnet else ""
-    text = shown.get("description")
-    described = f'<p class="what" dir="auto">{escape(text)}</p>\n' if text else ""
     body = f"""<main class="card one" id="claim">
 <section class="info">
-<p class="label">For you{badge}</p>
+<p class="label">For you{parts.badge(testnet)}</p>
 <p class="amount">{escape(shown["amount"])} <span>{escape(shown["symbol"])}</span></p>
-{described}{_state(tone, title, words.format_map({"network": network}))}
-{_refusal(typed)}<dl>{_facts(shown, network)}</dl>
+{parts.described(shown)}{parts.state(tone, title, words.format_map({"network": network}))}
+{parts.refusal(typed.refused)}<dl>{_facts(shown, network)}</dl>
 </section>
 {_form(token, shown, network, typed)}
 </main>"""
-    return _whole(root, f"{shown['amount']} {shown['symbol']}: {title}", waiting, body)
+    return parts.whole(root, f"{shown['amount']} {shown['symbol']}: {title}", body, waiting)
 
 
 def unknown(root: str) -> str:
     """The page of a link that there is not."""
-    words = "Look at the link again, or ask who sent it to you for a new one."
-    body = f'<main class="card one"><section class="info">\n{_state("bad", "No such link", words)}\n</section></main>'
-    return _whole(root, "No such link", "", body)
-
-
-def _whole(root: str, title: str, head: str, body: str) -> str:
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>{escape(title)}</title>
-<base href="{escape(root)}/">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">{head}
-<link rel="icon" href="openapi/{named("icon.svg")}" type="image/svg+xml">
-<link rel="stylesheet" href="openapi/{named("checkout.css")}">
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
-
-
-def _state(tone: str, title: str, words: str) -> str:
-    said = f"<h1>{escape(title)}</h1><p>{escape(words)}</p>"
-    return f'<div class="state {tone}" role="status">{checkout.icon(tone)}<div>{said}</div></div>'
-
-
-def _refusal(typed: Typed) -> str:
-    if typed.refused is None:
-        return ""
-    return f'<div class="state bad" role="alert">{checkout.icon("bad")}<div><p>{escape(typed.refused)}</p></div></div>\n'
+    return parts.unknown(root, "No such link", "Look at the link again, or ask who sent it to you for a new one.")
 
 
 def _facts(shown: Mapping[str, Any], network: str) -> str:

@@ -12,10 +12,8 @@ from html import escape
 from typing import Any
 from urllib.parse import urlsplit
 
-from chalicelib.web import checkout
-from chalicelib.web.files import named
+from chalicelib.web import parts
 
-PAGE_TYPE = checkout.PAGE_TYPE
 _STATES = {
     "sold_out": ("Sold out", "Nothing is left of this. Ask the shop, or come back later."),
     "expired": ("This offer has ended", "It can not be paid any more. Ask the shop."),
@@ -34,69 +32,37 @@ class Typed:
 def headers(public_url: str | None) -> dict[str, str]:
     """The page's headers. A browser follows a form's redirect only to where the form may go: the invoice's page begins with
     `public_url`, which may be another host than the one that the page was called by."""
-    parts = urlsplit(public_url or "")
-    goes = f"'self' {parts.scheme}://{parts.netloc}" if parts.scheme and parts.netloc else "'self'"
+    base = urlsplit(public_url or "")
+    goes = f"'self' {base.scheme}://{base.netloc}" if base.scheme and base.netloc else "'self'"
     policy = (
         "default-src 'none'; style-src 'self'; img-src 'self'; "
         # In nobody's frame: a page around it could cover the price with another one.
         f"base-uri 'self'; form-action {goes}; frame-ancestors 'none'"
     )
-    return {**checkout.HEADERS, "Content-Security-Policy": policy}
+    return {**parts.HEADERS, "Content-Security-Policy": policy}
 
 
 def page(root: str, link_id: str, shown: Mapping[str, Any], testnet: bool, typed: Typed) -> str:
     """The page of a link below `root`. `shown` is its record for visitors."""
-    badge = '<span class="badge">Test network: no real money</span>' if testnet else ""
-    text = shown.get("description")
-    described = f'<p class="what" dir="auto">{escape(text)}</p>\n' if text else ""
     active = shown["status"] == "active"
-    state = "" if active else _state(*_STATES[shown["status"]])
+    state = "" if active else parts.state("bad", *_STATES[shown["status"]])
     body = f"""<main class="card one" id="link">
 <section class="info">
-<p class="label">Pay{badge}</p>
+<p class="label">Pay{parts.badge(testnet)}</p>
 <h1 dir="auto">{escape(shown["name"])}</h1>
 <p class="amount">{_priced(shown)}</p>
-{described}{_refusal(typed)}{state}
+{parts.described(shown)}{parts.refusal(typed.refused)}{state}
 </section>
 {_form(link_id, shown, typed) if active else ""}
 </main>"""
-    return _whole(root, shown["name"], body)
+    return parts.whole(root, shown["name"], body)
 
 
 def unknown(root: str) -> str:
     """The page of a link that there is not."""
-    state = _state("No such link", "There is nothing to pay here. Look at the link again, or ask the shop for a new one.")
-    return _whole(root, "No such link", f'<main class="card one"><section class="info">\n{state}\n</section></main>')
-
-
-def _whole(root: str, title: str, body: str) -> str:
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>{escape(title)}</title>
-<base href="{escape(root)}/">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="openapi/{named("icon.svg")}" type="image/svg+xml">
-<link rel="stylesheet" href="openapi/{named("checkout.css")}">
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
-
-
-def _state(title: str, words: str) -> str:
-    said = f"<h1>{escape(title)}</h1><p>{escape(words)}</p>"
-    return f'<div class="state bad" role="status">{checkout.icon("bad")}<div>{said}</div></div>'
-
-
-def _refusal(typed: Typed) -> str:
-    if typed.refused is None:
-        return ""
-    return f'<div class="state bad" role="alert">{checkout.icon("bad")}<div><p>{escape(typed.refused)}</p></div></div>\n'
+    return parts.unknown(
+        root, "No such link", "There is nothing to pay here. Look at the link again, or ask the shop for a new one."
+    )
 
 
 def _unit(shown: Mapping[str, Any]) -> str:

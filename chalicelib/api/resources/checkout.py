@@ -111,7 +111,7 @@ def _unknown(ctx: Ctx) -> Answer:
 def _headers(forms: bool = False) -> dict[str, str]:
     from chalicelib.web import checkout as page
 
-    return {**(page.FORM_HEADERS if forms else page.HEADERS), "Content-Type": page.PAGE_TYPE, "Cache-Control": "no-cache"}
+    return {**(page.FORM_HEADERS if forms else page.HEADERS), "Cache-Control": "no-cache"}
 
 
 def _words(refused: BusinessRule | InvalidParameter) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from chalicelib.domain.ids import new_id
 from chalicelib.web import checkout
+from chalicelib.web.files import named
 from chalicelib.wiring import services
 from tests.support.edge import Calls
 from tests.support.shop import Shop, open_shop
@@ -150,7 +151,7 @@ def test_what_the_merchant_wrote_stays_text(shop: Shop) -> None:
     answer = page(shop, invoice)
     text = answer.body.decode()
     assert html.escape(evil) in text
-    assert re.findall(r"<script[^>]*>", text) == [f'<script src="openapi/{checkout.named("checkout.js")}" defer>']
+    assert re.findall(r"<script[^>]*>", text) == [f'<script src="openapi/{named("checkout.js")}" defer>']
     tags = re.findall(r"<[a-z][^>]*>", text)
     assert not [tag for tag in tags if re.search(r"""\son\w+\s*=\s*["'\w]""", re.sub(r'="[^"]*"', '=""', tag))]
     assert "<img" not in text

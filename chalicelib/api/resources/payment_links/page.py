@@ -96,7 +96,7 @@ def _by_form(ctx: Ctx, body: LinkOpen) -> Answer:
 def _page(ctx: Ctx, status: int, typed: str | None = None, refused: str | None = None) -> Answer:
     from chalicelib.web import link as page
 
-    headers = {**page.headers(ctx.services.settings.public_url), "Content-Type": _type(), "Cache-Control": "no-store"}
+    headers = {**page.headers(ctx.services.settings.public_url), "Cache-Control": "no-store"}
     try:
         link_id = ctx.param("id")
         stocked, over = ctx.services.link_opening.look(link_id)
@@ -117,9 +117,9 @@ def _words(error: ServiceError) -> str:
 
 
 def _type() -> str:
-    from chalicelib.web import link as page
+    from chalicelib.web.parts import PAGE_TYPE
 
-    return page.PAGE_TYPE
+    return PAGE_TYPE
 
 
 def _root(ctx: Ctx) -> str:

@@ -129,7 +129,7 @@ def _unknown(ctx: Ctx) -> Answer:
 def _headers() -> dict[str, str]:
     from chalicelib.web import claim as page
 
-    return {**page.HEADERS, **_PRIVATE, "Content-Type": page.PAGE_TYPE}
+    return {**page.HEADERS, **_PRIVATE}
 
 
 def _root(ctx: Ctx) -> str:
