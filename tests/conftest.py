@@ -30,6 +30,9 @@ hypothesis.settings.register_profile("others", derandomize=False, **_UNTIMED)
 hypothesis.settings.load_profile("others" if os.environ.get("SWEEP") == "full" else "same")
 
 
+_MADE_ONCE = ("browser", "concurrency")
+"""Folders whose tests share a running service, a browser or a DynamoDB Local: seconds of CPU for each worker that starts one."""
+
 _terminal: Any = None
 """Where failures are shown; None in the workers of `-n`, whose reports the controller shows."""
 
@@ -88,21 +91,37 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _spread(items: list[pytest.Item]) -> None:
-    """Each worker begins with its share of the slow tests: at the end, who has nothing left takes short ones from the others.
+    """Each worker begins with its share of the long tests: at the end, who has nothing left takes short ones from the others.
 
-    Workers get the list in equal parts, one after the other (`--dist worksteal`), so the slow ones are put at each part's head.
+    Workers get the list in equal parts, one after the other (`--dist worksteal`), so the long ones are put at each part's head.
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    short = [item for item in items if not item.get_closest_marker("slow")]
+    groups: dict[str, list[pytest.Item]] = {}
+    short = []
+    for item in items:
+        group = _group(item)
+        if group is None:
+            short.append(item)
+        else:
+            groups.setdefault(group, []).append(item)
+    shares: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for together in sorted(groups.values(), key=len, reverse=True):
+        min(shares, key=len).extend(together)
     ordered: list[pytest.Item] = []
-    for n in range(workers):
-        end = len(items) * (n + 1) // workers
-        mine = slow[n::workers]
-        rest = end - len(ordered) - len(mine)
+    for n, mine in enumerate(shares):
+        rest = len(items) * (n + 1) // workers - len(ordered) - len(mine)
         ordered += [*mine, *short[:rest]]
         del short[:rest]
     items[:] = ordered + short
+
+
+def _group(item: pytest.Item) -> str | None:
+    """What a long test shares with others, so that one worker makes it, once: a module, or a folder's browser or database.
+    None for a short test."""
+    folder = item.path.parent.name
+    if folder in _MADE_ONCE:
+        return folder
+    return str(item.path) if item.get_closest_marker("slow") else None
 
 
 def pytest_collection_finish() -> None:

@@ -11,6 +11,7 @@ import enum
 import json
 import types
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
 from pynamodb.attributes import Attribute, BooleanAttribute, NumberAttribute, UnicodeAttribute
@@ -29,6 +30,7 @@ def hints(kind: Any) -> dict[str, Any]:
     return _HINTS[kind]
 
 
+@cache
 def _bare(hint: Any) -> tuple[Any, bool]:
     """The type behind NewType and Optional, and whether None is allowed."""
     optional = False

@@ -118,7 +118,8 @@ class Models:
     def record(self, kind: type, item: Any) -> Any:
         """The record that an item of its model stores. Raises LookupError, with an alarm, for one that belongs at another key."""
         names = codec.hints(kind)
-        values = {name: getattr(item, f"f_{name}") for name in names}
+        stored = item.attribute_values  # not by its descriptors: they take half of the time of reading an item
+        values = {name: stored.get(f"f_{name}") for name in names}
         # A field that was added after the item was written is not in it: the dataclass's default counts.
         found = kind(**{name: value for name, value in values.items() if value is not None or codec.optional(names[name])})
         # What may happen once for ever is asked by the id in the record, and the record is read by its key: they are one.

@@ -38,7 +38,7 @@ def link_of(crowd: Crowd, **terms: Any) -> str:
     return made
 
 
-@pytest.mark.parametrize("stock", [20, 3])
+@pytest.mark.parametrize("stock", [20, pytest.param(3, marks=pytest.mark.sweep)])
 def test_two_hundred_visitors_and_a_few_pieces(on_dynamodb: Stack, stock: int) -> None:
     crowd = Crowd(on_dynamodb, "polygon")
     link = link_of(crowd, stock=stock)

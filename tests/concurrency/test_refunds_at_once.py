@@ -26,7 +26,7 @@ from tests.support.stack import Response, Stack
 pytestmark = pytest.mark.nodes
 
 FULL = os.environ.get("SWEEP") == "full"
-RACES, AT_ONCE = (500 if FULL else 10), 10
+RACES, AT_ONCE = (500, 10) if FULL else (5, 5)
 MANY = 50 if FULL else 16
 LIFE = 3600
 

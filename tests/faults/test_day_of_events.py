@@ -17,6 +17,8 @@ from hmac import new as hmac
 from itertools import pairwise
 from random import Random
 
+import pytest
+
 from chalicelib.domain.webhooks.deliveries import JITTER, RETRY_SECONDS, Delivery
 from chalicelib.domain.webhooks.endpoints import EventRecord
 from chalicelib.domain.webhooks.leases import REST_SECONDS, WAVE
@@ -305,6 +307,7 @@ class Judge:
         return {id: sorted(spans) for id, spans in found.items()}
 
 
+@pytest.mark.sweep
 def test_a_day_of_ten_thousand_events() -> None:
     day = Day(10_000, 3_000)
     world = day.world

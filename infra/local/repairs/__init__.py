@@ -15,6 +15,7 @@ def install() -> None:
     from infra.local.repairs.cloudformation import repair_cloudformation
     from infra.local.repairs.direct import repair_way
     from infra.local.repairs.kms import repair_kms
+    from infra.local.repairs.models import repair_models
     from infra.local.repairs.speed import repair_speed
 
     repair_cloudformation()
@@ -24,6 +25,7 @@ def install() -> None:
     repair_speed()
     repair_way()
     repair_clients()
+    repair_models()
 
 
 def install_for_deploying() -> None:

@@ -27,6 +27,7 @@ def repair_clients() -> None:
         return
     setattr(Session, _DONE, True)
     _remember_signatures()
+    _copy_quickly()
     _copy_handlers()
     _copy_clients()
 
@@ -40,6 +41,24 @@ def _remember_signatures() -> None:
         return remembered(getattr(handler, "__func__", handler))
 
     _hooks.accepts_kwargs = accepts_kwargs
+
+
+def _copy_quickly() -> None:
+    """A copy of the handlers is a tree of 400 nodes and 600 lists, which botocore copies by `copy.copy`, each."""
+    node_list = _hooks.NodeList
+
+    def copied(self: Any, node: dict[Any, Any]) -> dict[Any, Any]:
+        copy_of = {}
+        for key, value in node.items():
+            if type(value) is dict:
+                copy_of[key] = copied(self, value)
+            elif type(value) is node_list:
+                copy_of[key] = node_list(value.first[:], value.middle[:], value.last[:])
+            else:
+                copy_of[key] = value
+        return copy_of
+
+    _hooks._PrefixTrie._recursive_copy = copied
 
 
 def _copy_handlers() -> None:

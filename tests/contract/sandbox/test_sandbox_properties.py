@@ -148,7 +148,7 @@ class Chain(RuleBasedStateMachine):
 
 TestChain = Chain.TestCase
 TestChain.settings = settings(
-    max_examples=15 if os.environ.get("SWEEP") == "full" else 3,
+    max_examples=15 if os.environ.get("SWEEP") == "full" else 2,
     stateful_step_count=18,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
