@@ -1,4 +1,4 @@
-"""PHP, to run the receiver that docs/webhooks.md shows: how it is found and installed (without root, from Debian's archive)."""
+"""PHP, to run the programs of docs/shop: how it is found and installed (without root, from Debian's archive)."""
 
 from __future__ import annotations
 

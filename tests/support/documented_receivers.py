@@ -1,10 +1,11 @@
-"""The receivers of docs/webhooks.md as processes of their own, with the commands that the document gives."""
+"""The receivers that docs/webhooks.md links, as processes of their own, with the commands that the document gives."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,36 +17,41 @@ from infra.local.php import find_php
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "webhooks.md"
 LANGUAGES = ("python", "js", "php")
-_RECEIVER = r"started with `([^`]+)`:\n```%s\n(.*?)^```"
+SUFFIXES = {"python": "py", "js": "js", "php": "php"}
+_RECEIVER = r"\[receiver\.%s\]\(([^)]+)\), started with `([^`]+)`"
 SECONDS = 20
 """For one to listen, on a machine that has a lot to do."""
 
 
-def command_and_code(language: str) -> tuple[list[str], str]:
-    """What the document says of the receiver in `language`: the words of its command, and its code."""
-    ((command, code),) = re.findall(_RECEIVER % language, DOCUMENT.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    return shlex.split(command), code
+def command_and_program(language: str) -> tuple[list[str], Path]:
+    """What the document says of the receiver in `language`: the words of its command, and the file that it links."""
+    ((linked, command),) = re.findall(_RECEIVER % SUFFIXES[language], DOCUMENT.read_text(encoding="utf-8"))
+    program = DOCUMENT.parent / linked
+    words = shlex.split(command)
+    if DOCUMENT.parents[1] / words[-1] != program:
+        raise ValueError(f"{words[-1]} is not what the document links")
+    return words, program
 
 
 class Documented:
     """The receiver in `language` with `secret`, on `port` or a free one. Listens when made; `stop` it, or use it in a `with`.
 
-    Its code lies in `folder`, of which it makes one of its own. Raises NodeMissing.
+    A copy of its code runs in `folder`, which it makes. Raises NodeMissing.
     """
 
     def __init__(self, language: str, secret: str, folder: Path, port: int | None = None) -> None:
         self.port = port or free_port()
-        words, code = command_and_code(language)
-        command = [word.replace("9000", str(self.port)) for word in words if not re.match(r"[A-Z_]+=", word)]
+        words, source = command_and_program(language)
+        command = [word.replace("9000", str(self.port)) for word in words[:-1] if not re.match(r"[A-Z_]+=", word)]
         given = {name for name, _, _ in (word.partition("=") for word in words if re.match(r"[A-Z_]+=", word))}
-        program, environment = _program(language)
+        program, environment = program_of(language)
         folder.mkdir(parents=True)
-        (folder / command[-1]).write_text(code, encoding="utf-8")
+        shutil.copy(source, folder)
         values = {"PORT": str(self.port), "WEBHOOK_SECRET": secret}
         self._printed = folder / "printed"
         with self._printed.open("wb") as printed, (folder / "errors").open("wb") as errors:
             self.process = subprocess.Popen(
-                [program, *command[1:]],
+                [program, *command[1:], source.name],
                 cwd=folder,
                 env={**os.environ, **environment, **{name: values[name] for name in given}},
                 stdin=subprocess.DEVNULL,
@@ -86,7 +92,8 @@ class Documented:
         raise RuntimeError(f"the receiver does not listen: {errors.read_text()[-500:]}")
 
 
-def _program(language: str) -> tuple[str, dict[str, str]]:
+def program_of(language: str) -> tuple[str, dict[str, str]]:
+    """What runs a program in `language`, and what it needs in its environment. Raises NodeMissing."""
     if language == "php":
         program, environment = find_php()
         return str(program), environment
