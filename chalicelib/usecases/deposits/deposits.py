@@ -45,6 +45,7 @@ from chalicelib.usecases.deposits.counted_rates import counting_at, no_longer_un
 from chalicelib.usecases.deposits.late_rates import at_its_worth
 from chalicelib.usecases.deposits.posting import DepositPostings, is_late
 from chalicelib.usecases.deposits.recorded_before import Claim, not_booked_yet
+from chalicelib.usecases.invoices.pieces_again import take_again
 from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import AtEpoch, Change, Close, Open, Post, Save
@@ -264,7 +265,9 @@ class Deposits:
         news = News(self._clock.now_ms())
         changes: list[Change] = [Open(deposit_work(deposit)), *rests_on, *([] if epoch is None else [AtEpoch(network.id, epoch)])]
         tenant = deposit.tenant
-        invoice, wallet = self._book.invoice(tenant, deposit.invoice_id), self._book.wallet(network, deposit)
+        # A transaction has ten items. With `rests_on` none is left for the stock of a link, nor for an invoice that ends.
+        room = not rests_on
+        invoice, wallet = self._book.invoice(tenant, deposit.invoice_id, with_stock=room), self._book.wallet(network, deposit)
         balance = None if tenant is None or deposit.below_minimum else self._book.balance(tenant, deposit)
         if not fits(deposit.amount, seen_sums(deposit, balance, invoice, wallet)):
             deposit = replace(deposit, flags=(*deposit.flags, SET_ASIDE))
@@ -276,7 +279,7 @@ class Deposits:
             changes += waits
             deposit = self._book.told(news, deposit, "transaction.detected", views, tip, previous)
             if invoice is not None and not deposit.set_aside:
-                changes += changed(invoice, paid(news, invoice, None, deposit, views, tip))
+                changes += changed(invoice, paid(news, invoice, None, deposit, views, tip, ends_it=room))
             if balance is not None and not deposit.set_aside:
                 changes.append(Save(replace(next_version(balance), pending=balance.pending + deposit.amount)))
         beside = self._book.beside(network, deposit, pending=deposit.amount)
@@ -285,6 +288,8 @@ class Deposits:
         self._store.commit([Save(deposit), *changes, replace(beside, only_if=only_if), *news.emit()])
         if deposit.set_aside:
             _alarm(network, deposit)
+        elif not room:
+            take_again(self._store, invoice, news.at, tip)
 
     def confirm(self, network: Network, key: str, block_hash: str, tip: int, epoch: int) -> None:
         """Credit a pending deposit whose block is final. The caller has checked that block, and no other, against the node.
@@ -300,7 +305,8 @@ class Deposits:
             news = News(now)
             flags = self._judge.flags(network, before)
             owned = None if before.tenant is None or before.below_minimum else self._book.balance(before.tenant, before)
-            invoice = self._book.invoice(before.tenant, before.invoice_id)
+            # The ten items of the transaction have no room for the stock of a link.
+            invoice = self._book.invoice(before.tenant, before.invoice_id, with_stock=False)
             # There was room when it was seen; what came since by another way may have taken it.
             there = posted_sums(before, owned, invoice, self._book.wallet(network, before))
             if before.set_aside or not fits(before.amount, there):
@@ -327,6 +333,7 @@ class Deposits:
                     changes += changed(invoice, paid(news, invoice, before, after, views, tip))
                 changes += self._book.credited(news, tenant, after, entry, views, -before.amount, owned)
             self._store.commit([Save(after), *changes, *news.emit()])
+            take_again(self._store, invoice, now, tip)
 
         until_settled(decide)
 

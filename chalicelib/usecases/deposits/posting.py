@@ -70,11 +70,12 @@ class DepositPostings:
     def balance(self, tenant: TenantId, deposit: Deposit) -> Balance:
         return self._store.get(Balance, tenant=tenant, asset=deposit.asset) or Balance(tenant, deposit.asset)
 
-    def invoice(self, tenant: TenantId | None, invoice_id: str | None) -> Invoice | None:
+    def invoice(self, tenant: TenantId | None, invoice_id: str | None, *, with_stock: bool = True) -> Invoice | None:
+        """`with_stock`: with the piece of its link's stock that it could take. Without it, the transaction moves no piece."""
         if tenant is None or invoice_id is None:
             return None
         found = self._store.get(Invoice, tenant=tenant, id=invoice_id)
-        return None if found is None else within_reach(self._store, found)
+        return within_reach(self._store, found) if found is not None and with_stock else found
 
     def tip(self, network: Network) -> int | None:
         """The height of the network's chain, as far as it is known."""

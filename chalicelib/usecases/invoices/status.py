@@ -79,9 +79,12 @@ def expired(news: News, before: Invoice, views: Views, tip: Tips) -> Invoice:
     return announce(news, before, after, views, tip)
 
 
-def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: Views, tip: int | None) -> Invoice:
+def paid(
+    news: News, before: Invoice, old: Deposit | None, new: Deposit, views: Views, tip: int | None, *, ends_it: bool = True
+) -> Invoice:
     """The invoice after a deposit for it went from `old` to `new`: seen, in another block, credited, held, let go, orphaned.
-    `old` is None for one that was not for it until now.
+    `old` is None for one that was not for it until now. `ends_it`: a late one in a block says that the invoice's time is over;
+    else that is left to the clock.
 
     Another coin on its address is the merchant's, and listed as misdirected.
     """
@@ -90,7 +93,7 @@ def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: 
     share, had = share_of(new), share_of(old)
     comes_late = bool({"late", "late_unconfirmed"} & share.keys()) and not {"late", "late_unconfirmed"} & had.keys()
     ends = before.expired
-    if comes_late and not before.expired and new.block_number is not None:
+    if ends_it and comes_late and not before.expired and new.block_number is not None:
         # A block after its time is in the chain: nobody has to wait for the clock.
         ends = before.settled_status(without=_unconfirmed(before, old)) in ("pending", "partial")
     counting = _counting(_showing(before, old, new), old, new)

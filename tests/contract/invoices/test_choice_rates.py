@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import Rate, Rates
+from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.scanning.internal_transfers import BalanceBooking
+from chalicelib.usecases.deposits import deposits
+from chalicelib.usecases.ports.changes import Absent, Change
 from chalicelib.wiring import services
 from tests.support.shop import Shop, open_shop
 from tests.support.stack import Stack
@@ -237,3 +242,25 @@ def test_it_is_cancelled_and_given_more_time_like_any_other(shop: Shop, set_rate
     assert [work for work in services().store.every_work() if work.kind == "expiry"] == []
     refused = shop.stack.call("POST", f"/v1/pay/{invoice['id']}/choice", json={"coin": "eth"})
     assert (refused.status, refused.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+
+
+def test_a_late_native_payment_that_waits_for_a_rate_passes_its_block(
+    shop: Shop, set_rates: SetRates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a live EVM network, where it rests on a condition of its own: a transaction has ten items."""
+
+    def condition(store: Any, network: Network, block: Block, transfer: Transfer) -> list[Change]:
+        return [Absent(BalanceBooking, {"network": network.id, "address": transfer.recipient})]
+
+    monkeypatch.setattr(deposits, "not_booked_yet", condition)
+    set_rates(eth="3000")
+    invoice = choosable(shop, expiresIn=60)
+    address = choose(shop, invoice, "eth")["address"]
+    shop.wait(1000)
+    shop.pay(address, "0.1")
+    shop.turn()
+    assert shop.status(invoice) == "expired"
+    assert [work.kind for work in services().store.every_work() if work.kind == "unpriced"] == ["unpriced"]
+    shop.mine()
+    shop.turn()
+    assert shop.available() == "0.1"
