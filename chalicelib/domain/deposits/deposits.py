@@ -46,7 +46,8 @@ class Deposit:
     comes back into the chain.
 
     `rate` is the rate at which it counts for an invoice whose payer chooses the coin, decided once, when it is first seen; and the
-    rate of the time of a late payment, where its worth then decides about its invoice. UNPRICED waits for the first of the two: no
+    rate of the time of a late payment, where its worth then decides about its invoice. Its block decides both anew where that came
+    too long after first sight (`mined_long_after`). UNPRICED waits for the first of the two: no
     lock of the invoice held when it was paid, and no rate was fresh. Until then it counts nothing there.
 
     A payment that was seen waiting (bitcoin, litecoin) has no block yet: `block_number` and `block_hash` are None, `block_time` 0.
@@ -158,6 +159,12 @@ class Deposit:
         return self.block_number, self.block_hash
 
     @property
+    def mined_long_after(self) -> bool:
+        """Whether its block came so long after first sight that the block's time alone counts."""
+        seen = self.glimpsed_at
+        return self.block_number is not None and seen is not None and self.block_time - seen > WAITS_IN_TIME_MS
+
+    @property
     def paid_at(self) -> int | None:
         """The time that decides whether it was in time: the block's own time, or the earlier time at which its mempool transaction
         was seen.
@@ -166,7 +173,7 @@ class Deposit:
         """
         if self.block_number is None or self.glimpsed_at is None:
             return self.glimpsed_at if self.block_number is None else self.block_time
-        return self.block_time if self.block_time - self.glimpsed_at > WAITS_IN_TIME_MS else min(self.block_time, self.glimpsed_at)
+        return self.block_time if self.mined_long_after else min(self.block_time, self.glimpsed_at)
 
 
 def payment_of(deposit: Deposit) -> Payment:

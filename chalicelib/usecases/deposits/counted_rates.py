@@ -4,6 +4,9 @@ It is the quote whose lock holds the payment's time; else the fresh rate when th
 deposit waits: it is flagged, its obligation `unpriced` is open, and it counts nothing for its invoice. Each poll of its network
 looks again. A crash leaves the obligation; the deposit's version decides between two polls, and between a poll and a
 reorganisation.
+
+A payment that waits for its block longer than a day is decided about once more, by the block: who sends it with too low a fee must
+not hold a rate open, to have it mined when the rate has become the better one.
 """
 
 from __future__ import annotations
@@ -54,6 +57,11 @@ def counting_at(deposit: Deposit, invoice: Invoice | None, rates: RatesOf, now_m
         return replace(deposit, rate=quote), []
     waiting = replace(deposit, flags=(*deposit.flags, UNPRICED))
     return waiting, [Open(unpriced_work(waiting))]
+
+
+def by_its_block(known: Deposit, now: Deposit) -> Deposit:
+    """The deposit as it is `now`, in a block, without the rate of its first sight where that block came too long after."""
+    return replace(now, rate=None) if known.block_number is None and now.mined_long_after else now
 
 
 def no_longer_unpriced(deposit: Deposit) -> tuple[Deposit, list[Change]]:

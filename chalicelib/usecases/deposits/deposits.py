@@ -41,7 +41,7 @@ from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views, views_now
-from chalicelib.usecases.deposits.counted_rates import counting_at, no_longer_unpriced
+from chalicelib.usecases.deposits.counted_rates import by_its_block, counting_at, no_longer_unpriced
 from chalicelib.usecases.deposits.late_rates import at_its_worth
 from chalicelib.usecases.deposits.posting import DepositPostings, is_late
 from chalicelib.usecases.deposits.recorded_before import Claim, not_booked_yet
@@ -159,7 +159,7 @@ class Deposits:
             flags = self._judge.flags(network, known)
             flags += tuple(flag for flag in seen.flags if flag not in flags)  # a twin's
             back = replace(known, status="pending", flags=flags, position=seen.position)
-            self._counts(network, transfer, scanned, _in_block(back, scanned.block), known.status)
+            self._counts(network, transfer, scanned, by_its_block(known, _in_block(back, scanned.block)), known.status)
         else:
             self._moved(network, known, replace(known, position=seen.position), scanned.block, tip, epoch)
 
@@ -241,11 +241,12 @@ class Deposits:
         """It was seen before it was in a block; or its old block is gone and nobody told us before the new one came. The place
         changes, and with the block's time perhaps whether it came in time. Its owner knows of it already."""
         invoice = self._book.invoice(known.tenant, known.invoice_id)
-        moved = _in_block(there, block)
+        moved = by_its_block(known, _in_block(there, block))
         news = News(self._clock.now_ms())
         moved = replace(moved, late=is_late(moved, invoice, in_time=not known.late))
         moved = at_its_worth(moved, invoice, self._rates, news.at)
-        changes: list[Change] = [Save(moved), AtEpoch(network.id, epoch)]
+        moved, waits = counting_at(moved, invoice, self._rates, news.at)
+        changes: list[Change] = [Save(moved), AtEpoch(network.id, epoch), *waits]
         if deposit_work(moved) != deposit_work(known):
             changes += [Close(deposit_work(known)), Open(deposit_work(moved))]
         if invoice is not None and not moved.set_aside:
