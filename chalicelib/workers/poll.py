@@ -44,7 +44,7 @@ CREDITING = 2 / 3
 SCANNING = 3 / 4
 """The part of crediting in which blocks are read: what is deep enough is confirmed in the same poll, also in a long catch-up."""
 EXPIRING = 1 / 4
-"""The part of the time left behind crediting in which invoices expire, if so many are due."""
+"""The part of the time left behind crediting in which invoices expire, if so many are due; and in which payments get a rate."""
 READING = 1 / 6
 """The part of the run for what waits in a mempool, whatever time crediting took: of a full one some, the rest in the next polls."""
 LEAST = 1 / 10
@@ -131,7 +131,7 @@ class Poll:
         left for each kind, so that none takes all of it."""
         network, wired = self.network, services()
         with in_realm(network.realm), Each(network.id) as each:
-            each.take("find rates of payments", lambda: wired.unpriced(network).work(deadline))
+            each.take("find rates of payments", lambda: wired.unpriced(network).work(deadline.part(EXPIRING)))
             each.take("expire", partial(self._expire, deadline.part(EXPIRING)))
             waits = self._follow(each, deadline)
             each.take("refunds", partial(wired.open_refunds.work, network.id, deadline.part(EXPIRING)))

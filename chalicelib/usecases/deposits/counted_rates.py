@@ -11,7 +11,7 @@ not hold a rate open, to have it mined when the rate has become the better one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -19,7 +19,7 @@ from functools import partial
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.deposits.deposits import UNPRICED, Deposit
-from chalicelib.domain.ids import asset_parts, network_parts
+from chalicelib.domain.ids import NetworkId, asset_parts, network_parts
 from chalicelib.domain.invoices.choices import Choosing
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.invoices.quotes import Quote
@@ -87,17 +87,57 @@ def _rate(deposit: Deposit, choosing: Choosing, rates: RatesOf, now_ms: int) -> 
 class UnpricedPayments:
     """Finds the rates of deposits that wait for one. One network's."""
 
-    def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf) -> None:
+    def __init__(
+        self,
+        network: Network,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        rates: RatesOf,
+        stopped: dict[NetworkId, Work] | None = None,
+    ) -> None:
+        """`stopped`: where the last look of this process stopped, by network. Another process begins at the oldest."""
         self._network, self._store, self._clock, self._rates = network, store, clock, rates
         self._book = DepositPostings(store, rules)
+        self._stopped = {} if stopped is None else stopped
 
     def work(self, more: Callable[[], bool] = lambda: True) -> None:
-        """Look at those that wait, oldest first, while there is time. One read where nothing waits. Raises Failures."""
+        """Look at those that wait, oldest first, while there is time, and on from there the next time: payments in a coin that
+        nobody quotes, which anybody can make, keep no others waiting. One read where nothing waits. Raises Failures."""
+        after = self._stopped.pop(self._network.id, None)
         with Each(f"{self._network.id}: rates of payments") as each:
-            for work in self._store.open_work("unpriced", self._network.id, limit=_AT_ONCE):
-                if not more():
+            while True:
+                page = self._store.open_work("unpriced", self._network.id, after=after, limit=_AT_ONCE)
+                for work in self._ready(page):
+                    each.take(work.id, partial(until_settled, partial(self._price, work)))
+                    if not more():
+                        self._stop(after)
+                        return
+                if len(page) < _AT_ONCE:
                     return
-                each.take(work.id, partial(until_settled, partial(self._price, work)))
+                after = page[-1]
+                if not more():
+                    self._stop(after)
+                    return
+
+    def _stop(self, after: Work | None) -> None:
+        if after is not None:
+            self._stopped[self._network.id] = after
+
+    def _ready(self, page: Sequence[Work]) -> list[Work]:
+        """Those that have a rate now, or need none any more: two reads."""
+        deposits = self._store.get_many([(Deposit, {"id": work.id}) for work in page]) if page else []
+        waiting = [d for d in deposits if d is not None and d.unpriced and d.tenant is not None and d.invoice_id is not None]
+        wanted = [(Invoice, {"tenant": d.tenant or "", "id": d.invoice_id or ""}) for d in waiting]
+        invoices = self._store.get_many(wanted) if wanted else []
+        now = self._clock.now_ms()
+        still = {
+            deposit.id
+            for deposit, invoice in zip(waiting, invoices, strict=True)
+            if invoice is not None and invoice.choosing is not None
+            if _rate(deposit, invoice.choosing, self._rates, now) is None
+        }
+        return [work for work in page if work.id not in still]
 
     def _price(self, work: Work) -> None:
         before = self._store.get(Deposit, id=work.id)

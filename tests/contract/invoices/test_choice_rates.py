@@ -13,7 +13,7 @@ from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking
-from chalicelib.usecases.deposits import deposits
+from chalicelib.usecases.deposits import counted_rates, deposits
 from chalicelib.usecases.ports.changes import Absent, Change
 from chalicelib.wiring import services
 from tests.support.shop import Shop, open_shop
@@ -264,3 +264,26 @@ def test_a_late_native_payment_that_waits_for_a_rate_passes_its_block(
     shop.mine()
     shop.turn()
     assert shop.available() == "0.1"
+
+
+def test_payments_in_a_coin_that_nobody_quotes_keep_no_others_waiting(
+    shop: Shop, set_rates: SetRates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counted_rates, "_AT_ONCE", 2)
+    set_rates(eth="3000", usdt="1")
+    invoice = choosable(shop)
+    address = choose(shop, invoice, "eth")["address"]
+    advance(shop, 1000)
+    for _ in range(5):
+        shop.pay(address, "1", "usdt")
+    shop.pay(address, "0.1")
+    shop.turn()
+    assert shop.status(invoice) == "pending"
+    set_rates(eth="1500")
+    searching = services().unpriced(shop.realm_network())
+    searching.work(lambda: False)
+    assert shop.status(invoice) == "pending", "there was time for the oldest alone"
+    for _ in range(2):
+        searching.work(lambda: False)
+    assert (shop.shown(invoice)["status"], shop.shown(invoice)["paidPercent"]) == ("partial", "0")
+    assert len([work for work in services().store.every_work() if work.kind == "unpriced"]) == 5
