@@ -31,6 +31,9 @@ from chalicelib.usecases.ports.changes import Change
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Listed, Store
 
+MOST_VERSIONS = 1_000
+"""So often an invoice may have changed when a payer goes back to an earlier choice. Beyond it the choice is answered as it is, and
+another one stays the latest: a stranger who goes to and fro must not write without end."""
 INVOICE_ID = re.compile(r"inv_[0-9a-hjkmnp-tv-z]{26}", re.ASCII)
 
 
@@ -138,7 +141,10 @@ class Choices:
     def _quote(self, invoice: Invoice, choosing: Choosing, choice: Choice) -> Quote | None:
         realm, network = network_parts(choice.network)
         coin = self._store.catalogue(realm).coin(network, asset_parts(choice.asset)[1])
-        return None if coin is None else fresh_quote(self._rates(realm).of(invoice.tenant), coin, choosing.fiat, self._now(invoice))
+        if coin is None:
+            return None
+        quote = fresh_quote(self._rates(realm).of(invoice.tenant), coin, choosing.fiat, self._now(invoice))
+        return None if quote is None or _too_long(quote, choosing) else quote
 
     def _choose(self, before: Invoice, slug: str, network: str | None) -> Chosen:
         choosing = before.choosing
@@ -163,7 +169,7 @@ class Choices:
 
     def _again(self, before: Invoice, choosing: Choosing, known: Choice) -> Chosen:
         """A choice whose rate is locked: it is shown first from now on, and stays as it is."""
-        if choosing.latest == known.asset:
+        if choosing.latest == known.asset or before.version > MOST_VERSIONS:
             return Chosen(before, known)
         chosen = replace(choosing, latest=known.asset)
         after = _with_latest(replace(next_version(before), choosing=chosen), chosen)
@@ -186,7 +192,7 @@ class Choices:
             reason = f"there is no fresh rate of {coin.slug} in {choosing.fiat} now: choose another coin, or try again in a minute"
             raise BusinessRule("coin", reason)
         amount = quote.units_worth(choosing.whole)
-        if len(str(amount)) > MAX_DIGITS:
+        if _too_long(quote, choosing):
             raise BusinessRule("coin", f"the price is more {coin.slug} than an invoice can ask for")
         settings.demand(coin.slug, amount, coin.decimals, "coin")
         demand_minimum(coin, amount, "coin", rates, now)
@@ -199,6 +205,11 @@ class Choices:
         own = served if served.asset == coin.asset else None
         choice = known or own or Choice(coin.asset, coin.decimals, family, served.address, served.address_id)
         return choice.locked(quote, now, settings.lock_seconds), changes
+
+
+def _too_long(quote: Quote, choosing: Choosing) -> bool:
+    """Whether the whole price is an amount of more digits than are kept."""
+    return len(str(quote.units_worth(choosing.whole))) > MAX_DIGITS
 
 
 def _with_latest(invoice: Invoice, choosing: Choosing | None) -> Invoice:

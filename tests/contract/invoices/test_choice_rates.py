@@ -14,6 +14,7 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking
 from chalicelib.usecases.deposits import counted_rates, deposits
+from chalicelib.usecases.invoices import choosing
 from chalicelib.usecases.ports.changes import Absent, Change
 from chalicelib.wiring import services
 from tests.support.shop import Shop, open_shop
@@ -287,3 +288,24 @@ def test_payments_in_a_coin_that_nobody_quotes_keep_no_others_waiting(
         searching.work(lambda: False)
     assert (shop.shown(invoice)["status"], shop.shown(invoice)["paidPercent"]) == ("partial", "0")
     assert len([work for work in services().store.every_work() if work.kind == "unpriced"]) == 5
+
+
+def test_a_rate_that_makes_the_price_too_long_renews_no_lock(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(eth="3000")
+    invoice = choosable(shop, price="99999999999999999999")
+    known = choose(shop, invoice, "eth")
+    advance(shop, 1000)
+    set_rates(eth="0.000000000001")
+    shown = shop.shown(invoice)
+    assert (shown["amount"], shown["choices"][0]["lockedUntil"]) == (known["amount"], known["lockedUntil"])
+    answer = shop.stack.call("POST", f"/v1/pay/{invoice['id']}/choice", json={"coin": "eth", "network": "ethereum"})
+    assert (answer.status, answer.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+
+
+def test_going_to_and_fro_writes_no_more_than_so_often(shop: Shop, set_rates: SetRates, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "MOST_VERSIONS", 6)
+    set_rates(eth="3000", usdt="1")
+    invoice = choosable(shop)
+    answers = [choose(shop, invoice, coin) for _ in range(6) for coin in ("eth", "usdt")]
+    assert stored(invoice).version == 7
+    assert {(one["coin"], one["amount"]) for one in answers} == {("eth", "0.1"), ("usdt", "300")}
