@@ -15,7 +15,6 @@ from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, NotFound, ServiceError
 from chalicelib.domain.ids import Realm, asset_parts, network_parts, new_id
 from chalicelib.domain.money import format_units
-from chalicelib.domain.refunds.fractions import covered, credited_of
 from chalicelib.domain.refunds.refunds import ClaimLink, Refund, kind_of
 from chalicelib.domain.refunds.tokens import confirmation, confirms, token_hash
 from chalicelib.domain.times import iso
@@ -25,7 +24,7 @@ from chalicelib.usecases.base.views import without_none
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.ordering import Ordered, Ordering
-from chalicelib.usecases.refunds.reading import Shown, refunded, with_withdrawals
+from chalicelib.usecases.refunds.reading import Shown, is_covered, with_withdrawals
 from chalicelib.usecases.withdrawals.rules import NotWhitelisted
 
 log = logging.getLogger(__name__)
@@ -133,10 +132,8 @@ class Claims:
             if isinstance(error, BusinessRule) and isinstance(error.details, dict) and error.details.get("field") == "address":
                 raise
             raise self._refused(refund, error) from error
-        if refund.terms.invoice_id is not None:
-            known = refunded(self._store, refund.tenant, refund.terms.invoice_id)
-            if not covered(credited_of(known.invoice), known.taking):
-                raise BusinessRule("status", NOT_COVERED)
+        if not is_covered(self._store, refund):
+            raise BusinessRule("status", NOT_COVERED)
         return ordered
 
     @staticmethod

@@ -25,6 +25,7 @@ from chalicelib.usecases.ports.changes import Change, Close, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.endings import give_back
+from chalicelib.usecases.refunds.reading import is_covered
 from chalicelib.usecases.withdrawals.ordered import Order, withdrawal_of
 from chalicelib.usecases.withdrawals.rules import Output, Reserved
 from chalicelib.usecases.withdrawals.steps import begun, moved
@@ -32,6 +33,7 @@ from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 
 log = logging.getLogger(__name__)
 
+NOT_COVERED = "the payment that it gives back has fallen out of the chain"
 _ITEMS = 10
 _OUTBOX_ITEMS = 2
 
@@ -98,6 +100,8 @@ class Ordering:
             withdrawal_id = before.withdrawal_id or new_id("wd", before.terms.created_at)
             try:
                 ordered = self.prepared(before, before.address, withdrawal_id)
+                if not is_covered(self._store, before):
+                    raise BusinessRule("invoiceId", NOT_COVERED)
             except ServiceError as refused:
                 log.warning("%s: %s can not be paid: %s", before.terms.network, before.id, refused.message)
                 return give_back(self._store, self._rates_of, before, "failed", self._clock.now_ms(), reason_of(refused))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.refunds.fractions import covered, credited_of
 from chalicelib.domain.refunds.refunds import GIVEN_BACK, InvoiceRefunds, Refund, Terms, kind_of, status_of
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.base.open_work import is_open
@@ -65,6 +66,15 @@ def refunded(store: Store, tenant: TenantId, invoice_id: str) -> Refunded:
     records = store.get_many([(kind_of(name), {"tenant": tenant, "id": name}) for name in row.ids]) if row.ids else []
     shown = with_withdrawals(store, [record for record in records if record is not None])
     return Refunded(invoice, row, tuple(shown), tuple(each.refund.terms for each in shown if _takes(store, each)))
+
+
+def is_covered(store: Store, refund: Refund) -> bool:
+    """Whether the payments that `refund` gives back are still in the chain, as far as it and its invoice's other refunds need them.
+    Nothing is read for a payout link. Raises NotFound, Unavailable."""
+    if refund.terms.invoice_id is None:
+        return True
+    known = refunded(store, refund.tenant, refund.terms.invoice_id)
+    return covered(credited_of(known.invoice), known.taking)
 
 
 def _takes(store: Store, shown: Shown) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.usecases.base.idempotency import StoredAnswer
+from chalicelib.usecases.refunds.refunds import Refunds
 from chalicelib.wiring import services
 from tests.support.refunds import ask_refund, claim, paid_invoice, priced_invoice, refund
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, as_operator, decide, open_shop
@@ -228,6 +229,18 @@ def test_a_payment_that_falls_out_takes_its_part_away(shop: Shop) -> None:
     assert answer.status == 400
     assert "not confirmed any more" in answer.json["error"]["message"]
     assert now(shop, first)["status"] == "awaiting_claim"
+
+
+def test_a_refund_that_is_not_ordered_before_its_payment_falls_out_fails(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    invoice = paid_invoice(shop)
+    with monkeypatch.context() as patch:
+        patch.setattr(Refunds, "_order", lambda self, made: None)  # the function died behind its commit
+        found = refund(shop, invoice, amount="0.4", address=PAYEE)
+    shop.reorg(CONFIRMATIONS + 3)
+    shop.wait(16)
+    shop.turn()
+    assert (now(shop, found)["status"], shop.balance()["frozen"]) == ("failed", "0")
+    assert shop.told(found["id"]) == {"refund.created": 1, "refund.failed": 1}
 
 
 def test_an_approval_holds_a_refund_as_any_withdrawal(shop: Shop) -> None:
