@@ -21,7 +21,7 @@ from typing import Any
 from chalicelib.custody.native import STAGE_TAG, WALLET_TAG
 from chalicelib.domain.work import NOTICE
 from chalicelib.settings import APP, DEAD_DELIVERIES, STAGES, Settings
-from chalicelib.store.schema import INDEXES
+from chalicelib.store.indexes import INDEXES
 
 CHALICE = Path(__file__).parent.parent / ".chalice"
 

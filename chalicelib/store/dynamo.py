@@ -19,8 +19,9 @@ from chalicelib.domain.ids import Realm
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.settings import AWS_CONNECTIONS, USER_AGENT, Settings
 from chalicelib.store import lists
+from chalicelib.store.indexes import INDEXES, listed_under
 from chalicelib.store.models import Models
-from chalicelib.store.schema import INDEXES, beginning_of, key_of, kind_at, listed_under, partition_of, prefix_of, where_is, work_at
+from chalicelib.store.schema import beginning_of, key_of, kind_at, partition_of, prefix_of, where_is, work_at
 from chalicelib.usecases.ports.changes import Change, Conflict, Emit
 from chalicelib.usecases.ports.failures import Exhausted, Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, Place, Places, Span

@@ -12,7 +12,8 @@ from pynamodb.models import Model
 
 from chalicelib.settings import Settings
 from chalicelib.store import codec
-from chalicelib.store.schema import indexed_attributes, where_is
+from chalicelib.store.indexes import indexed_attributes
+from chalicelib.store.schema import where_is
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,6 @@
 """Table and key of each record type. `docs/storage.md` says which access pattern each key serves.
 
-Every table has the keys `pk` and `sk`. Lists in another order than a partition's, and their filters, are global secondary indexes
-that hold keys only. An item is in one when it has both of its attributes (`INDEXES`), and writing the item again costs the index
-nothing while these stay as they are.
+Every table has the keys `pk` and `sk`. `indexes` has the lists in another order than a partition's.
 """
 
 from __future__ import annotations
@@ -13,9 +11,26 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, cast
 
-from chalicelib.domain.ids import network_parts, place_in_time
 from chalicelib.domain.webhooks.hooks import is_hook
 from chalicelib.domain.work import Work, WorkKind, time_lane
+from chalicelib.store.indexes import (
+    address_lists,
+    coin_move_lists,
+    collection_lists,
+    delivery_lists,
+    deposit_lists,
+    event_lists,
+    invoice_lists,
+    listed_under,
+    move_lists,
+    payment_link_lists,
+    redelivery_lists,
+    request_lists,
+    stake_lists,
+    stray_lists,
+    whitelist_lists,
+    withdrawal_lists,
+)
 
 Key = Callable[[Any], str]
 
@@ -34,16 +49,6 @@ class Kind:
     """The module of the domain that has the type, where it is found by its key in an index."""
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
-    """A global secondary index with keys only: its attributes `pk` and `sk` make its own key."""
-
-    table: str
-    name: str
-    pk: str
-    sk: str
-
-
 def _part(record: Any) -> str:
     """The first part of a list lies where the whole list lay before there were parts."""
     part = int(getattr(record, "part", None) or 0)
@@ -55,177 +60,6 @@ def _height(record: Any) -> str:
     return f"{int(record.number):015d}#{record.hash}"
 
 
-INDEXES: dict[tuple[str, str], Index] = {
-    **{(family, "time"): Index("records", "listing", "list_pk", "sk") for family in ("inv", "wd", "addr")},
-    **{(family, "status"): Index("records", "by_status", "status_pk", "sk") for family in ("inv", "wd")},
-    **{(family, "asset"): Index("records", "by_asset", "asset_pk", "sk") for family in ("inv", "wd", "addr")},
-    ("wd", "pending"): Index("records", "pending", "pending_pk", "sk"),
-    **{
-        (family, "time"): Index("records", "timeline", "time_pk", "time_sk")
-        for family in ("tx", "apr", "wl", "col", "stray", "plink")
-    },
-    **{(family, "status"): Index("records", "tx_by_status", "tx_status_pk", "time_sk") for family in ("tx", "col", "stray")},
-    **{(family, "asset"): Index("records", "tx_by_asset", "tx_asset_pk", "time_sk") for family in ("tx", "col")},
-    **{(family, "address"): Index("records", "tx_by_address", "tx_address_pk", "time_sk") for family in ("tx", "col", "stray")},
-    **{(family, "hash"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk") for family in ("tx", "stray")},
-    # Whose invoice it is, by its id alone: for who pays it, who has no key.
-    ("inv", "id"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk"),
-    # Withdrawals by where they go. Deposits of all merchants by their hash in a realm: for the operator; they are few and
-    # have no order.
-    ("wd", "address"): Index("records", "lookup", "lookup_pk", "sk"),
-    ("dep", "hash"): Index("records", "lookup", "lookup_pk", "sk"),
-    # The events of one invoice: a support desk asks it all day, and the partition of a merchant's events is long.
-    ("evt", "object"): Index("events", "by_object", "object_pk", "sk"),
-    **{(family, "endpoint"): Index("webhooks", "listing", "list_pk", "list_sk") for family in ("dlv", "rdl")},
-    # Failed deliveries of an endpoint: few of many.
-    ("dlv", "status"): Index("webhooks", "by_status", "status_pk", "list_sk"),
-    # Due deliveries of all merchants, in the order of time: for the schedule.
-    ("delivery", "due"): Index("work", "by_time", "time_pk", "sk"),
-}
-"""Where a list lies: by its family (what its partitions begin with) and by what it is looked up."""
-
-
-def indexed_attributes(table: str) -> list[str]:
-    """The attributes that items of `table` may have for its indexes, beside the table's own keys."""
-    found = {name for index in INDEXES.values() if index.table == table for name in (index.pk, index.sk)}
-    return sorted(found - {"pk", "sk"})
-
-
-def listed_under(family: str, owner: str, value: str | None = None) -> str:
-    """The partition of an index: one owner's list, or its part with one value, in lower case (addresses and hashes vary)."""
-    return f"{family}#{owner}" if value is None else f"{family}#{owner}#{value.lower()}"
-
-
-def _invoice_lists(r: Any) -> dict[str, str | None]:
-    """An invoice is in the list of a coin once that is named, or chosen by its payer."""
-    return {
-        "list_pk": listed_under("inv", r.tenant),
-        "status_pk": listed_under("inv", r.tenant, r.status),
-        "asset_pk": None if r.address is None else listed_under("inv", r.tenant, r.asset),
-        "tx_hash_pk": listed_under("inv", r.id),
-        "time_sk": r.id,
-    }
-
-
-def _address_lists(r: Any) -> dict[str, str | None]:
-    """An archived address is in no list."""
-    if r.archived:
-        return {}
-    return {"list_pk": listed_under("addr", r.tenant), "asset_pk": listed_under("addr", r.tenant, r.network)}
-
-
-def _deposit_lists(r: Any) -> Mapping[str, str | None]:
-    """A deposit to the operator's own wallets is in no merchant's list; reconciliation finds it by its address."""
-    if r.tenant is None:
-        owner = f"own:{network_parts(r.network)[0]}"
-        return {"tx_address_pk": listed_under("tx", owner, r.address), "time_sk": place_in_time(r.created_at, r.id)}
-    found = {"lookup_pk": listed_under("dep", network_parts(r.network)[0], r.txid)}
-    return found | _transaction_lists(r, r.status, r.address, r.txid)
-
-
-def _withdrawal_lists(r: Any) -> dict[str, str | None]:
-    """A withdrawal is a transaction as well once it has one on the chain."""
-    lists = {
-        "list_pk": listed_under("wd", r.tenant),
-        "status_pk": listed_under("wd", r.tenant, r.status),
-        "asset_pk": listed_under("wd", r.tenant, r.asset),
-        "lookup_pk": listed_under("wd", r.tenant, r.to_address),
-        "pending_pk": listed_under("wd", r.tenant.rsplit(":", 1)[1]) if r.status == "pending" else None,
-    }
-    if r.txid is None:
-        return lists
-    from chalicelib.domain.withdrawals.withdrawals import transaction_status  # loaded already, since there is a withdrawal
-
-    return lists | _transaction_lists(r, transaction_status(r.status), r.to_address, r.txid)
-
-
-def _stake_lists(r: Any) -> dict[str, str | None]:
-    return _transaction_lists(r, r.status, r.wallet, r.txid)
-
-
-def _move_lists(r: Any) -> dict[str, str | None]:
-    """In the operator's lists once it has a transaction on the chain."""
-    if r.hash is None:
-        return {}
-    from chalicelib.domain.treasury.moves import transaction_state  # loaded already, since there is a move
-
-    return _transaction_lists(r, transaction_state(r), r.recipient, r.hash)
-
-
-def _coin_move_lists(r: Any) -> dict[str, str | None]:
-    """The same, by whichever of its transactions it is shown by."""
-    return {} if r.txid is None else _transaction_lists(r, r.transaction_status, r.recipient, r.txid)
-
-
-def _collection_lists(r: Any) -> dict[str, str | None]:
-    """In the operator's lists, by realm."""
-    return {
-        "time_pk": listed_under("col", r.realm),
-        "tx_status_pk": listed_under("col", r.realm, r.state),
-        "tx_asset_pk": listed_under("col", r.realm, r.asset),
-        "tx_address_pk": listed_under("col", r.realm, r.address),
-        "time_sk": place_in_time(r.created_at, r.id),
-    }
-
-
-def _stray_lists(r: Any) -> dict[str, str | None]:
-    """In the operator's lists, by realm."""
-    return {
-        "time_pk": listed_under("stray", r.realm),
-        "tx_status_pk": listed_under("stray", r.realm, r.status),
-        "tx_address_pk": listed_under("stray", r.realm, r.address),
-        "tx_hash_pk": listed_under("stray", r.realm, r.txid),
-        "time_sk": place_in_time(r.created_at, r.id),
-    }
-
-
-def _transaction_lists(r: Any, status: str, address: str, txid: str) -> dict[str, str | None]:
-    return {
-        "time_pk": listed_under("tx", r.tenant),
-        "tx_status_pk": listed_under("tx", r.tenant, status),
-        "tx_asset_pk": listed_under("tx", r.tenant, r.asset),
-        "tx_address_pk": listed_under("tx", r.tenant, address),
-        "tx_hash_pk": listed_under("tx", r.tenant, txid),
-        "time_sk": place_in_time(r.created_at, r.id),
-    }
-
-
-def _request_lists(r: Any) -> dict[str, str | None]:
-    """A decided request is in no list."""
-    return {"time_pk": listed_under("apr", r.realm), "time_sk": r.id} if r.open else {}
-
-
-def _whitelist_lists(r: Any) -> dict[str, str | None]:
-    """A removed entry is in no list."""
-    if r.removed_at is not None:
-        return {}
-    return {"time_pk": listed_under("wl", r.tenant), "time_sk": place_in_time(r.created_at, r.id)}
-
-
-def _payment_link_lists(r: Any) -> dict[str, str | None]:
-    """A deleted link is in no list."""
-    return {"time_pk": listed_under("plink", r.tenant), "time_sk": r.id} if r.deleted_at is None else {}
-
-
-def _delivery_lists(r: Any) -> dict[str, str | None]:
-    from chalicelib.domain.webhooks.deliveries import LISTED_STATUSES  # loaded already, since there is a delivery
-
-    listed = r.status in LISTED_STATUSES
-    return {
-        "list_pk": listed_under("dlv", r.tenant, r.endpoint_id),
-        "status_pk": listed_under("dlv", f"{r.tenant}#{r.endpoint_id}", r.status) if listed else None,
-        "list_sk": place_in_time(r.created_at, r.id),
-    }
-
-
-def _event_lists(r: Any) -> dict[str, str | None]:
-    return {"object_pk": listed_under("evt", r.tenant, r.object_id)}
-
-
-def _redelivery_lists(r: Any) -> dict[str, str | None]:
-    return {"list_pk": listed_under("rdl", r.tenant, r.endpoint_id), "list_sk": r.id}
-
-
 def _endpoint_partition(r: Any) -> str:
     """A merchant's endpoints are read together, by whoever tells it of anything; its invoices' own lie apart."""
     return f"invhook#{r.tenant}" if is_hook(getattr(r, "id", "")) else f"hook#{r.tenant}"
@@ -235,15 +69,15 @@ RECORDS: dict[str, Kind] = {
     "Merchant": Kind("tenants", lambda r: f"merchant#{r.id}"),
     "ApiKey": Kind("tenants", lambda r: f"keys#{r.tenant}", lambda r: r.id),
     "Tally": Kind("tenants", lambda r: f"tally#{r.tenant}", lambda r: r.of),
-    "Invoice": Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id, _invoice_lists, module="invoices.invoices"),
+    "Invoice": Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id, invoice_lists, module="invoices.invoices"),
     "ExternalId": Kind("records", lambda r: f"ext#{r.tenant}", lambda r: r.value),
     "InvoiceTotals": Kind("records", lambda r: f"sum#{r.tenant}", lambda r: f"{r.asset}#{r.shard}"),
     "InvoiceSettings": Kind("records", lambda r: f"inset#{r.tenant}"),
-    "Address": Kind("records", lambda r: f"addr#{r.tenant}", lambda r: r.id, _address_lists, module="addresses.addresses"),
-    "Withdrawal": Kind("records", lambda r: f"wd#{r.tenant}", lambda r: r.id, _withdrawal_lists, module="withdrawals.withdrawals"),
+    "Address": Kind("records", lambda r: f"addr#{r.tenant}", lambda r: r.id, address_lists, module="addresses.addresses"),
+    "Withdrawal": Kind("records", lambda r: f"wd#{r.tenant}", lambda r: r.id, withdrawal_lists, module="withdrawals.withdrawals"),
     "WithdrawalBatch": Kind("records", lambda r: f"wdb#{r.tenant}", lambda r: r.id),
     "ApprovalRequest": Kind(
-        "records", lambda r: f"apr#{r.id}", indexed=_request_lists, pages=("apr", "realm"), module="withdrawals.approvals"
+        "records", lambda r: f"apr#{r.id}", indexed=request_lists, pages=("apr", "realm"), module="withdrawals.approvals"
     ),
     "Refund": Kind("records", lambda r: f"refund#{r.tenant}", lambda r: r.id),
     "PayoutLink": Kind("records", lambda r: f"paylink#{r.tenant}", lambda r: r.id),
@@ -254,13 +88,13 @@ RECORDS: dict[str, Kind] = {
         "records",
         lambda r: f"wl#{r.tenant}",
         lambda r: r.id,
-        _whitelist_lists,
+        whitelist_lists,
         pages=("wl", "tenant"),
         module="withdrawals.whitelist",
     ),
     # By its id alone: who opens a link has no key.
     "PaymentLink": Kind(
-        "records", lambda r: f"plink#{r.id}", indexed=_payment_link_lists, pages=("plink", "tenant"), module="payment_links.links"
+        "records", lambda r: f"plink#{r.id}", indexed=payment_link_lists, pages=("plink", "tenant"), module="payment_links.links"
     ),
     "LinkStock": Kind("records", lambda r: f"linkstock#{r.link}", lambda r: r.shard),
     "LinkOpenings": Kind("records", lambda r: f"linkopen#{r.link}#{r.caller}", lambda r: r.hour),
@@ -270,18 +104,18 @@ RECORDS: dict[str, Kind] = {
     "FeesBorne": Kind("records", lambda r: f"borne#{r.tenant}", lambda r: r.network),
     "FeeBudget": Kind("records", lambda r: f"feebudget#{r.tenant}"),
     "StoredAnswer": Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
-    "Deposit": Kind("records", lambda r: f"tx#{r.id}", indexed=_deposit_lists, module="deposits.deposits"),
-    "Stake": Kind("records", lambda r: f"stake#{r.network}", lambda r: r.id, _stake_lists, module="treasury.stakes"),
-    "Move": Kind("records", lambda r: f"move#{r.network}", lambda r: r.id, _move_lists, module="treasury.moves"),
+    "Deposit": Kind("records", lambda r: f"tx#{r.id}", indexed=deposit_lists, module="deposits.deposits"),
+    "Stake": Kind("records", lambda r: f"stake#{r.network}", lambda r: r.id, stake_lists, module="treasury.stakes"),
+    "Move": Kind("records", lambda r: f"move#{r.network}", lambda r: r.id, move_lists, module="treasury.moves"),
     "CoinMove": Kind(
-        "records", lambda r: f"coinmove#{r.network}", lambda r: r.id, _coin_move_lists, module="treasury.consolidations"
+        "records", lambda r: f"coinmove#{r.network}", lambda r: r.id, coin_move_lists, module="treasury.consolidations"
     ),
     "Collection": Kind(
-        "records", lambda r: f"col#{r.id}", indexed=_collection_lists, pages=("col", "realm"), module="treasury.collections"
+        "records", lambda r: f"col#{r.id}", indexed=collection_lists, pages=("col", "realm"), module="treasury.collections"
     ),
     "Collecting": Kind("records", lambda r: f"colopen#{r.network}#{r.address}"),
     "StrayPayment": Kind(
-        "records", lambda r: f"stray#{r.id}", indexed=_stray_lists, pages=("stray", "realm"), module="stray_payments"
+        "records", lambda r: f"stray#{r.id}", indexed=stray_lists, pages=("stray", "realm"), module="stray_payments"
     ),
     "Distribution": Kind("records", lambda r: f"dist#{r.network}#{r.address}", lambda r: r.asset),
     "Balance": Kind("ledger", lambda r: f"bal#{r.tenant}", lambda r: r.asset),
@@ -336,10 +170,10 @@ RECORDS: dict[str, Kind] = {
     "GivenUp": Kind("payouts", lambda r: f"givenup#{r.id}"),
     "OwnTransaction": Kind("payouts", lambda r: f"own#{r.network}#{r.txid}"),
     "OutboxRow": Kind("work", lambda r: f"row#{r.id}"),
-    "EventRecord": Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id, _event_lists, module="webhooks.endpoints"),
+    "EventRecord": Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id, event_lists, module="webhooks.endpoints"),
     "WebhookEndpoint": Kind("webhooks", _endpoint_partition, lambda r: r.id),
-    "Delivery": Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id, _delivery_lists, module="webhooks.deliveries"),
-    "RedeliveryJob": Kind("webhooks", lambda r: f"rdl#{r.tenant}", lambda r: r.id, _redelivery_lists, module="webhooks.redelivery"),
+    "Delivery": Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id, delivery_lists, module="webhooks.deliveries"),
+    "RedeliveryJob": Kind("webhooks", lambda r: f"rdl#{r.tenant}", lambda r: r.id, redelivery_lists, module="webhooks.redelivery"),
     "LatestRedelivery": Kind("webhooks", lambda r: f"rdlatest#{r.tenant}", lambda r: r.endpoint_id),
     "Turn": Kind("webhooks", lambda r: f"turn#{r.tenant}", lambda r: r.endpoint_id),
     "SweepCursor": Kind("webhooks", lambda r: f"sweep#{r.id}"),

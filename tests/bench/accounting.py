@@ -25,7 +25,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from moto.core.botocore_stubber import BotocoreStubber
 
-from chalicelib.store.schema import INDEXES, Index
+from chalicelib.store.indexes import INDEXES, Index
 
 _send = BaseClient._make_api_call
 _answer = BotocoreStubber.__call__

@@ -19,7 +19,8 @@ from typing import Any, get_args, get_type_hints
 from chalicelib.domain.webhooks.events import EVENT_NAMES
 from chalicelib.domain.work import Command, WorkKind
 from chalicelib.settings import Settings
-from chalicelib.store.schema import INDEXES, RECORDS
+from chalicelib.store.indexes import INDEXES
+from chalicelib.store.schema import RECORDS
 from infra.deploy import TEMPLATE
 from tests.deploy.declared import consumers, functions, schedules
 

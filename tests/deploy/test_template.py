@@ -259,7 +259,8 @@ def test_tables(resources: dict[str, Any]) -> None:
 
 
 def test_what_the_store_indexes_is_there(resources: dict[str, Any]) -> None:
-    from chalicelib.store.schema import INDEXES, RECORDS, indexed_attributes
+    from chalicelib.store.indexes import INDEXES, indexed_attributes
+    from chalicelib.store.schema import RECORDS
 
     tables = of_type(resources, "DynamoDB::Table", "TableName")
     assert {kind.table for kind in RECORDS.values()} <= set(TABLES)

@@ -45,7 +45,7 @@ class Listing:
     """One list. `fields` are its filters and sort fields, `shortcuts` published names for some of them.
 
     Stored lists have a `kind`, a `family`, or both: records of `kind` that lie in the partition `partition` gives, their ids in
-    order of time; indexes of `family` (`store/schema.py::INDEXES`), of which `by` has the whole list of `owner`, and of those
+    order of time; indexes of `family` (`store/indexes.py::INDEXES`), of which `by` has the whole list of `owner`, and of those
     `beside` it, whose entries are listed with it. `position` is the least position of a time in milliseconds, `place` a record's
     own. `visible` hides records that are in no index of the whole list. `keyed` are fields by whose value records are got directly.
     `most` is how many candidates one request looks through, and how many can be sorted, where not 10,000.

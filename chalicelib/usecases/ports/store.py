@@ -27,7 +27,7 @@ class Page(Generic[R]):
 class Listed:
     """One list in order of time: an `owner`'s records of a `family`, or those with one value.
 
-    `store/schema.py::INDEXES` says which families there are and what each can be looked up `by`.
+    `store/indexes.py::INDEXES` says which families there are and what each can be looked up `by`.
     """
 
     family: str

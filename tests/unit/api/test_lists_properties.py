@@ -1,5 +1,5 @@
 """Lists against the plain thing: the same filters, order and pages over a Python list. The store is played in memory, by the
-keys that `store/schema.py` gives.
+keys that `store/schema.py` and `indexes.py` give.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from chalicelib.domain.errors import InvalidParameter
 from chalicelib.domain.ids import first_id, place_in_time
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
-from chalicelib.store.schema import INDEXES, listed_under, partition_of, where_is
+from chalicelib.store.indexes import INDEXES, listed_under
+from chalicelib.store.schema import partition_of, where_is
 from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
 
 TENANT = "mch_a:test"
