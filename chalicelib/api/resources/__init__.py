@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "invoices": ("invoice_settings", "invoices", "one_invoice", "refunds.refunds"),
     "link": ("payment_links.page",),
     "merchant": ("merchant",),
-    "networks": ("networks",),
+    "networks": ("networks", "rescans", "stakes"),
     "openapi": ("openapi",),
     "pay": ("checkout",),
     "payment-links": ("payment_links.links",),

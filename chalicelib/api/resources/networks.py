@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.chosen import known_network
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.fields import NOT_NULL, NetworkSlug, PositiveAmount, amount_text
+from chalicelib.api.fields import NOT_NULL, NetworkSlug
 from chalicelib.api.lists import Listing, amount, choice, flag, text, time, whole
 from chalicelib.api.lists import network as network_slug
-from chalicelib.api.lists.common import in_coin_units
 from chalicelib.api.lists.query import PageQuery
-from chalicelib.api.models import CamelRequest, Request
-from chalicelib.api.problems import shown
+from chalicelib.api.models import CamelRequest
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue.catalogue import MOST_CONFIRMATIONS, Catalogue, Coin, Network
+from chalicelib.domain.catalogue.catalogue import MOST_CONFIRMATIONS, Catalogue, Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.errors import FieldProblem
-from chalicelib.domain.money import NotAnAmount, format_units, parse_units
-from chalicelib.domain.scanning.rescans import Rescan
 from chalicelib.domain.times import iso
-from chalicelib.domain.treasury.stakes import Resource, Stake
 from chalicelib.usecases.catalogue.networks import MOST_NODES, MOST_USD
 from chalicelib.usecases.catalogue.node_urls import MAX_URL, url_problem
 
-MOST_HEIGHT = 10**12
 _FEATURES = {"evm": ["evm", "tokens"], "tron": ["tokens"], "utxo": []}
 
 
@@ -57,18 +51,6 @@ BLOCKS = Listing(
         time("timestamp", lambda r, _: None if r[1] is None else r[1].block_time, "That block's time."),
     ),
     bare=True,
-)
-STAKES = Listing(
-    "stakes",
-    (
-        text("transactionId", lambda r, _: r.txid, "The transaction's hash.", sortable=False),
-        amount("amount", lambda r, c: in_coin_units(r.amount, c.native("tron").asset, c), "The amount, in TRX."),
-        choice("resource", lambda r, _: r.resource, get_args(Resource), "What it was staked for."),
-        choice("status", lambda r, _: r.status, ("pending", "confirmed", "failed"), "How far it is."),
-        time("createdAt", lambda r, _: r.created_at, "When it was asked for.").known_as("created_at"),
-    ),
-    bare=True,
-    order="desc",
 )
 
 
@@ -232,102 +214,6 @@ def change_network(ctx: Ctx, body: NetworkChange) -> Answer:
     wanted = {names.get(name, name): getattr(body, name) for name in body.model_fields_set if name != "network"}
     changed = ctx.services.networks.change(ctx.catalogue.networks[body.network].id, wanted)
     return Answer(detailed(ctx, changed))
-
-
-class RescanRequest(CamelRequest):
-    """A range of blocks to look at again."""
-
-    from_block: Annotated[int, Field(ge=0, le=MOST_HEIGHT, description="The first block.", examples=[19_000_000])]
-    to_block: Annotated[int, Field(ge=0, le=MOST_HEIGHT, description="The last block, included.", examples=[19_001_000])]
-
-
-@endpoint(
-    "POST", "/networks/{network}/rescan", family="object", level="admin", permission="networks:write", body=RescanRequest,
-    status=201, creates=True, summary="Look again at a range of blocks", answer="networks.Rescan",
-)  # fmt: skip
-def order_rescan(ctx: Ctx, body: RescanRequest) -> Answer:
-    """For what was not ours to see when the blocks were scanned: tokens that were paid before their coin was created here,
-    addresses that were paid before the network's first scan. The poller does it, after what is new, in parts; what was credited
-    once is never credited twice, and what is found is credited after the network's confirmations like any deposit.
-
-    At most 100,000 blocks at once, up to the last one that was scanned.
-    """
-    network = known_network(ctx.catalogue, ctx.path["network"])
-    return ctx.create(ctx.services.rescans.ordering(network, body.from_block, body.to_block), rescanned)
-
-
-@endpoint(
-    "GET", "/networks/{network}/rescan/{id}", family="object", level="admin", permission="networks:read",
-    summary="How far a rescan is", answer="networks.Rescan",
-)  # fmt: skip
-def get_rescan(ctx: Ctx) -> Answer:
-    """`status` is `pending` (not begun), `running`, or `completed`."""
-    network = known_network(ctx.catalogue, ctx.path["network"])
-    return Answer(rescanned(ctx.services.rescans.get(network.id, ctx.param("id"))))
-
-
-def rescanned(rescan: Rescan) -> dict[str, Any]:
-    return {
-        "id": rescan.id,
-        "status": rescan.status,
-        "fromBlock": rescan.from_block,
-        "toBlock": rescan.to_block,
-        "scannedTo": rescan.scanned_to,
-    }
-
-
-class StakeRequest(Request):
-    """What shall be staked."""
-
-    amount: Annotated[PositiveAmount, Field(description="TRX, 1 at least.", examples=["1000"])]
-    resource: Annotated[Literal["BANDWIDTH", "ENERGY"], Field(description="What it is staked for.")]
-
-    @classmethod
-    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
-        if "amount" in wrong:
-            return []
-        coin = catalogue.native("tron")
-        try:
-            parse_units(amount_text(sent["amount"]), coin.decimals)
-        except NotAnAmount as reason:
-            return [FieldProblem("amount", shown("amount", sent["amount"]), (f"{reason} ({coin.symbol})",))]
-        return []
-
-
-@endpoint(
-    "POST", "/networks/tron/stake", family="object", level="admin", permission="networks:write", body=StakeRequest, status=201,
-    creates=True, summary="Stake TRX of the hot wallet", answer="networks.Stake", errors=("INSUFFICIENT_BALANCE",),
-)  # fmt: skip
-def stake(ctx: Ctx, body: StakeRequest) -> Answer:
-    """The answer is `pending`, and it is `confirmed` when its block has the network's confirmations (`GET /networks/tron/stake`).
-    It is a transaction of the merchant whose key ordered it (`GET /transactions?type=stake`). What is staked is no longer in the
-    hot wallet's balance. With too little in the hot wallet it is refused here (`INSUFFICIENT_BALANCE`), or `failed` where the
-    coins went elsewhere before it was in a block.
-
-    On the real Tron (Stake 2.0) the node is asked for the transaction at once, and it is signed within seconds. One that no block
-    took within ten minutes is replaced by another, whose `transactionId` is a new one, when the chain's solid block proves
-    that the first can never be taken. Where tron is not active, or its node does not answer: `VALIDATION_ERROR`.
-    """
-    coin = ctx.catalogue.native("tron")
-    units = parse_units(body.amount, coin.decimals)
-    ordering = ctx.services.staking.ordering(ctx.tenant, ctx.catalogue.networks["tron"], coin, units, body.resource)
-    return ctx.create(ordering, lambda made: staked(made, coin))
-
-
-@endpoint(
-    "GET", "/networks/tron/stake", family="object", level="admin", permission="networks:read", query=STAKES,
-    summary="All stakes, newest first", answer="list[networks.Stake]",
-)  # fmt: skip
-def stakes(ctx: Ctx, query: PageQuery) -> Answer:
-    """All of them unless `limit` or `page` is sent."""
-    coin = ctx.catalogue.native("tron")
-    found = STAKES.array(ctx, query, ctx.services.staking.all(ctx.catalogue.networks["tron"]))
-    return Answer([staked(stake, coin) for stake in found])
-
-
-def staked(made: Stake, coin: Coin) -> dict[str, Any]:
-    amount = format_units(made.amount, coin.decimals)
-    return {"transactionId": made.txid, "amount": amount, "resource": made.resource, "status": made.status}
 
 
 def detailed(ctx: Ctx, network: Network) -> dict[str, Any]:
