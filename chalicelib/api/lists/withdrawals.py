@@ -11,7 +11,7 @@ from chalicelib.api.lists.query import Shortcut
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.ids import asset_parts, first_id
 from chalicelib.domain.withdrawals.withdrawals import PendingReason, Priority, Withdrawal, WithdrawalStatus
-from chalicelib.usecases.base.views import confirmations
+from chalicelib.usecases.base.transaction_views import confirmations
 from chalicelib.usecases.ports.store import Listed
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.moves import Move, operators, transaction_state, transaction_type
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal, transaction_status
-from chalicelib.usecases.base.views import coin_move_of, move_of, stake_of, transaction_id, withdrawal_of
+from chalicelib.usecases.base.transaction_views import coin_move_of, move_of, stake_of, transaction_id, withdrawal_of
 from chalicelib.usecases.ports.store import Listed
 
 Transaction = Deposit | Withdrawal | Stake | Move | CoinMove

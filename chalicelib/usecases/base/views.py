@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from chalicelib.domain.addresses.addresses import Address
-from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue.catalogue import Catalogue, Coin
 from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import AssetId, NetworkId, asset_parts, network_parts
@@ -18,12 +18,20 @@ from chalicelib.domain.money import format_units
 from chalicelib.domain.refunds.refunds import Refund
 from chalicelib.domain.times import iso
 from chalicelib.domain.treasury.consolidations import CoinMove
-from chalicelib.domain.treasury.moves import Move, transaction_state, transaction_type
+from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.approvals import withdrawal_text
-from chalicelib.domain.withdrawals.withdrawals import Withdrawal, transaction_status
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.base.payment_requests import chosen_record, coin_and_network, misdirected_record, quoted, uri_of
 from chalicelib.usecases.base.refund_views import refund_record, standing, standing_by
+from chalicelib.usecases.base.transaction_views import (
+    confirmations,
+    deposit_record,
+    depth,
+    move_record,
+    payment_record,
+    stake_record,
+)
 
 Tips = int | Mapping[NetworkId, int] | None
 """The height of a chain; or of each network that holds payments, where they may be on several."""
@@ -33,28 +41,6 @@ Holdings = Mapping[AssetId, WalletBalance]
 
 def without_none(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if value is not None}
-
-
-def transaction_id(record: Deposit | Withdrawal | Stake | Move | CoinMove) -> str:
-    """The id of a transaction: a deposit's own, another's with another prefix (`wd_x` is paid by `txw_x`, `stk_x` by `txs_x`,
-    `mov_x` by `txm_x`, `cmv_x` by `txc_x`)."""
-    if isinstance(record, CoinMove):
-        return f"txc_{record.id.removeprefix('cmv_')}"
-    if isinstance(record, Move):
-        return f"txm_{record.id.removeprefix('mov_')}"
-    if isinstance(record, Stake):
-        return f"txs_{record.id.removeprefix('stk_')}"
-    return record.id if isinstance(record, Deposit) else f"txw_{record.id.removeprefix('wd_')}"
-
-
-def withdrawal_of(transaction: str) -> str | None:
-    """The withdrawal that a transaction with this id pays; None where it pays none."""
-    return f"wd_{transaction.removeprefix('txw_')}" if transaction.startswith("txw_") else None
-
-
-def stake_of(transaction: str) -> str | None:
-    """The stake that a transaction with this id makes; None where it makes none."""
-    return f"stk_{transaction.removeprefix('txs_')}" if transaction.startswith("txs_") else None
 
 
 def _charged(withdrawal: Withdrawal, coin: Coin) -> str:
@@ -67,16 +53,6 @@ def _risk(withdrawal: Withdrawal) -> dict[str, Any] | None:
     if found is None:
         return None
     return {"score": found.score, "findings": [{"name": finding.name, "weight": finding.weight} for finding in found.findings]}
-
-
-def move_of(transaction: str) -> str | None:
-    """The move that a transaction with this id makes; None where it makes none."""
-    return f"mov_{transaction.removeprefix('txm_')}" if transaction.startswith("txm_") else None
-
-
-def coin_move_of(transaction: str) -> str | None:
-    """The coin move that a transaction with this id makes; None where it makes none."""
-    return f"cmv_{transaction.removeprefix('txc_')}" if transaction.startswith("txc_") else None
 
 
 class Views:
@@ -150,128 +126,20 @@ class Views:
         return shown if invoice.choosing is None else shown | coin_and_network(coin.asset)
 
     def deposit(self, deposit: Deposit, tip: int | None = None) -> dict[str, Any]:
-        """`tip` is the chain's height, from which confirmations are counted; without it only the settled state is known."""
-        coin = self._coin(deposit.asset)
-        slug = network_parts(deposit.network)[1]
-        network = self._catalogue.networks[slug]
-        counted = 0 if tip is None or deposit.status == "orphaned" else depth(deposit.block_number, tip)
-        return {
-            "id": deposit.id,
-            "hash": deposit.txid,
-            "network": slug,
-            "coin": coin.slug,
-            "symbol": coin.symbol,
-            "contractAddress": coin.contract,
-            "type": "deposit",
-            "address": deposit.address,
-            "from": deposit.sender,
-            "to": deposit.address,
-            "amount": format_units(deposit.amount, coin.decimals),
-            "fee": None,
-            "status": deposit.status,
-            "confirmations": confirmations(network, deposit.status == "confirmed", counted),
-            "requiredConfirmations": network.confirmations,
-            "blockNumber": deposit.block_number,
-            "blockHash": deposit.block_hash,
-            "invoiceId": deposit.invoice_id,
-            "withdrawalId": None,
-            "flags": list(deposit.flags),
-            "createdAt": iso(deposit.created_at),
-            "confirmedAt": iso(deposit.confirmed_at) if deposit.confirmed_at is not None else None,
-        }
+        """As `transaction_views.deposit_record`."""
+        return deposit_record(self._catalogue, deposit, tip)
 
     def payment(self, withdrawal: Withdrawal) -> dict[str, Any]:
-        """The on-chain transaction of a withdrawal, in the form of `deposit`: paid by the hot wallet."""
-        coin, fee_coin = self._coin(withdrawal.asset), self._coin(withdrawal.fee_asset)
-        slug = network_parts(withdrawal.network)[1]
-        network = self._catalogue.networks[slug]
-        final = withdrawal.confirmed_at
-        return {
-            "id": transaction_id(withdrawal),
-            "hash": withdrawal.txid,
-            "network": slug,
-            "coin": coin.slug,
-            "symbol": coin.symbol,
-            "contractAddress": coin.contract,
-            "type": "withdrawal",
-            "address": withdrawal.to_address,
-            "from": withdrawal.from_address,
-            "to": withdrawal.to_address,
-            "amount": format_units(withdrawal.amount, coin.decimals),
-            "fee": format_units(withdrawal.fee, fee_coin.decimals),
-            "status": transaction_status(withdrawal.status),
-            "confirmations": confirmations(network, withdrawal.status == "confirmed", withdrawal.confirmations),
-            "requiredConfirmations": network.confirmations,
-            "blockNumber": withdrawal.block_number,
-            "blockHash": withdrawal.block_hash,
-            "invoiceId": None,
-            "withdrawalId": withdrawal.id,
-            "flags": [],
-            "createdAt": iso(withdrawal.created_at),
-            "confirmedAt": iso(final) if final is not None else None,
-        }
+        """As `transaction_views.payment_record`."""
+        return payment_record(self._catalogue, withdrawal)
 
     def stake(self, stake: Stake, tip: int | None = None) -> dict[str, Any]:
-        """A stake in the form of `deposit`: coins that the chain locks are still their wallet's. `tip` as for a deposit."""
-        coin = self._coin(stake.asset)
-        slug = network_parts(stake.network)[1]
-        network = self._catalogue.networks[slug]
-        counted = 0 if tip is None else depth(stake.block_number, tip)
-        return {
-            "id": transaction_id(stake),
-            "hash": stake.txid,
-            "network": slug,
-            "coin": coin.slug,
-            "symbol": coin.symbol,
-            "contractAddress": coin.contract,
-            "type": "stake",
-            "address": stake.wallet,
-            "from": stake.wallet,
-            "to": stake.wallet,
-            "amount": format_units(stake.amount, coin.decimals),
-            "fee": format_units(stake.fee, coin.decimals),
-            "status": stake.status,
-            "confirmations": confirmations(network, stake.status == "confirmed", counted),
-            "requiredConfirmations": network.confirmations,
-            "blockNumber": stake.block_number,
-            "blockHash": stake.block_hash,
-            "invoiceId": None,
-            "withdrawalId": None,
-            "flags": [],
-            "createdAt": iso(stake.created_at),
-            "confirmedAt": iso(stake.confirmed_at) if stake.confirmed_at is not None else None,
-        }
+        """As `transaction_views.stake_record`."""
+        return stake_record(self._catalogue, stake, tip)
 
     def move(self, move: Move | CoinMove) -> dict[str, Any]:
-        """A move between the operator's places, once it is signed, in the form of `deposit`. It is shown in its block once it is
-        final there."""
-        coin = self._coin(move.asset)
-        slug = network_parts(move.network)[1]
-        network, native = self._catalogue.networks[slug], self._catalogue.native(slug)
-        return {
-            "id": transaction_id(move),
-            "hash": move.hash,
-            "network": slug,
-            "coin": coin.slug,
-            "symbol": coin.symbol,
-            "contractAddress": coin.contract,
-            "type": "collection" if isinstance(move, CoinMove) else transaction_type(move),
-            "address": move.recipient,
-            "from": move.source,
-            "to": move.recipient,
-            "amount": format_units(move.amount, coin.decimals),
-            "fee": format_units(move.fee, native.decimals),
-            "status": move.transaction_status if isinstance(move, CoinMove) else transaction_state(move),
-            "confirmations": confirmations(network, move.state == "settled", 0),
-            "requiredConfirmations": network.confirmations,
-            "blockNumber": move.block_number,
-            "blockHash": move.block_hash,
-            "invoiceId": None,
-            "withdrawalId": None,
-            "flags": [],
-            "createdAt": iso(move.created_at),
-            "confirmedAt": iso(move.confirmed_at) if move.confirmed_at is not None else None,
-        }
+        """As `transaction_views.move_record`."""
+        return move_record(self._catalogue, move)
 
     def withdrawal(self, withdrawal: Withdrawal) -> dict[str, Any]:
         coin, fee_coin = self._coin(withdrawal.asset), self._coin(withdrawal.fee_asset)
@@ -399,18 +267,6 @@ class Views:
 def views_now(catalogue: Catalogue, rates_of: RatesOf, now_ms: int) -> Views:
     """Views that value amounts at `now_ms`: for events about balances."""
     return Views(catalogue, lambda: rates_of(catalogue.realm), now_ms)
-
-
-def depth(block: int | None, tip: int | None) -> int:
-    """Blocks on top of `block`, itself included, where the chain is `tip` high; 1 where the tip is unknown, 0 in no block."""
-    if block is None:
-        return 0
-    return 1 if tip is None else max(1, tip - block + 1)
-
-
-def confirmations(network: Network, confirmed: bool, counted: int) -> int:
-    """Blocks on a transaction as they are shown: counted until they are enough, and no further, whatever it moves."""
-    return network.confirmations if confirmed else min(max(0, counted), network.confirmations)
 
 
 def coins_on(catalogue: Catalogue, address: Address) -> list[Coin]:

@@ -15,7 +15,8 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.money import format_units
 from chalicelib.domain.times import iso
 from chalicelib.usecases.base.payment_requests import choice_answer, misdirected_record, payer_record
-from chalicelib.usecases.base.views import depth, payment_uri, without_none
+from chalicelib.usecases.base.transaction_views import depth
+from chalicelib.usecases.base.views import payment_uri, without_none
 from chalicelib.usecases.invoices.choosing import known_invoice
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
