@@ -8,15 +8,14 @@ the network asks for agreement; a transfer that only one of them has is kept, an
 from __future__ import annotations
 
 import logging
-import math
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from chalicelib.chains.comparing import Seen, compared, drop_unbelievable, evidence, tolerated
 from chalicelib.chains.held import full
 from chalicelib.chains.providers import Health, in_order
 from chalicelib.domain.catalogue.catalogue import Network
@@ -32,18 +31,8 @@ T = TypeVar("T")
 _KNOWN: tuple[Usage, ...] = ("unused", "used", "emptied", "holding")
 """From what says least of an address to what says most."""
 
-TOLERATED_SECONDS = 15
-"""How far a node's tip may be behind the others' before another is chosen, in seconds of blocks."""
 COMPARED = 1 / 64
 """The part of the ranges of blocks that is read of a second node, too, where the network does not ask for agreement."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Seen:
-    """A reader of one node, and the node's health."""
-
-    reader: ChainReader
-    health: Health
 
 
 class QuorumReader:
@@ -72,15 +61,14 @@ class QuorumReader:
             if tips and seen.health.rests_for:
                 continue
             try:
-                tips[seen] = seen.health.tip = self._watched(seen, lambda reader: reader.tip())
+                tips[seen] = seen.health.tip = seen.ask(lambda reader: reader.tip())
             except Unavailable as error:
                 trouble = error
-        self._drop_impossible(tips)
-        self._drop_alone(tips)
+        drop_unbelievable(self._network, tips)
         if not tips:
             raise trouble or Unavailable(f"no node of {self._network.id} answers")
         highest = max(tips.values())
-        least = max(self._told if self._told <= highest else 0, highest - self._tolerated)
+        least = max(self._told if self._told <= highest else 0, highest - tolerated(self._network))
         if self._preferred is None or tips.get(self._preferred, -1) < least:
             # Without a memory of what was read (a fresh process), only the highest is surely not behind the cursor.
             self._preferred = next(seen for seen in self._readers if tips.get(seen) == highest)
@@ -93,7 +81,7 @@ class QuorumReader:
         if found:
             self._told = max(self._told, found[-1].number)
             if self._network.agreement_usd is not None or self._draw() < COMPARED:
-                found = self._compared(teller, found, contracts)
+                found = compared(self._network, teller, self._in_order(), found, contracts)
         return found
 
     def headers(self, first: int, last: int) -> list[Header]:
@@ -109,7 +97,7 @@ class QuorumReader:
         trouble: Unavailable | None = None
         for seen in self._in_order():
             try:
-                told = self._watched(seen, ask)
+                told = seen.ask(ask)
             except Unavailable as error:
                 trouble = error
                 continue
@@ -127,7 +115,7 @@ class QuorumReader:
         trouble: Unavailable | None = None
         for seen in self._in_order():
             try:
-                found = self._watched(seen, lambda reader: reader.block_hash(number))
+                found = seen.ask(lambda reader: reader.block_hash(number))
             except Unavailable as error:
                 trouble = error
                 continue
@@ -148,7 +136,7 @@ class QuorumReader:
         trouble: Unavailable | None = None
         for seen in self._in_order():
             try:
-                proven = self._watched(seen, lambda reader: _evidence(reader, block, transfers))
+                proven = seen.ask(lambda reader: evidence(reader, block, transfers))
             except Unavailable as error:
                 trouble = error
                 continue
@@ -185,7 +173,7 @@ class QuorumReader:
         for seen in self._readers:
             if seen.health.name in nodes:
                 with suppress(Unavailable):
-                    self._watched(seen, lambda reader: reader.tip())
+                    seen.ask(lambda reader: reader.tip())
 
     def testimonies(self, txid: str) -> Iterator[Receipt | None]:
         """Each node's answer about a transaction: money is given back on no single one's word.
@@ -198,7 +186,7 @@ class QuorumReader:
             if seen.health.voteless and seen.health.rests_for:
                 continue
             try:
-                told = self._watched(seen, lambda reader: reader.receipt(txid))
+                told = seen.ask(lambda reader: reader.receipt(txid))
             except Unavailable as error:
                 trouble = error
                 continue
@@ -226,7 +214,7 @@ class QuorumReader:
         told: set[int] = set()
         for seen in self._in_order():
             try:
-                answer = self._watched(seen, ask)
+                answer = seen.ask(ask)
             except Unavailable:
                 continue
             if answer in told:
@@ -320,12 +308,12 @@ class QuorumReader:
         agreeing = 0
         for seen in self._in_order():
             try:
-                found = self._watched(seen, lambda reader: reader.block_hash(block.number))
+                found = seen.ask(lambda reader: reader.block_hash(block.number))
                 if found is None:
                     continue
                 right = found == block.hash
                 if right:
-                    right = self._watched(seen, lambda reader: _evidence(reader, block, transfers)) == frozenset(transfers)
+                    right = seen.ask(lambda reader: evidence(reader, block, transfers)) == frozenset(transfers)
             except Unavailable:
                 continue
             if right:
@@ -337,106 +325,16 @@ class QuorumReader:
         log.warning("%s: %d of %d nodes vouch for block %d", self._network.id, agreeing, len(self._readers), block.number)
         return False
 
-    @property
-    def _tolerated(self) -> int:
-        return max(1, math.ceil(TOLERATED_SECONDS / self._network.block_time))
-
-    def _drop_impossible(self, tips: dict[Seen, int]) -> None:
-        """Take those out that are far ahead of all others and have no block there: nothing would ever be read of them."""
-        while len(tips) > 1:
-            second, first = sorted(tips.values())[-2:]
-            ahead = next(seen for seen, tip in tips.items() if tip == first)
-            if first <= second + self._tolerated or self._has(ahead, first):
-                return
-            ahead.health.failed("it names a tip that it has no block for")
-            del tips[ahead]
-
-    def _drop_alone(self, tips: dict[Seen, int]) -> None:
-        """Take out who alone is far ahead, while two others are where the other is: nobody is read for the height that it names."""
-        if len(tips) < 3:
-            return
-        third, second, first = sorted(tips.values())[-3:]
-        if first <= second + self._tolerated or second > third + self._tolerated:
-            return
-        ahead = next(seen for seen, tip in tips.items() if tip == first)
-        log.error("ALARM %s: node %d alone is at %d, the others at %d", self._network.id, ahead.health.number, first, second)
-        del tips[ahead]
-
-    def _has(self, seen: Seen, number: int) -> bool:
-        try:
-            return self._watched(seen, lambda reader: reader.block_hash(number)) is not None
-        except Unavailable:
-            return False
-
-    def _compared(self, teller: Seen, blocks: list[Block], contracts: Collection[str]) -> list[Block]:
-        """`blocks` with the transfers added that a second node tells of them. Without a second one they stay as they are."""
-        for seen in self._in_order():
-            if seen is teller or seen.health.rests_for:
-                continue
-            compared = {block.hash: block for block in blocks}
-            first, last = blocks[0].number, blocks[-1].number
-            try:
-                # It may tell no more at once than it can hold, which are other blocks than those that the first one could.
-                while first <= last and (others := self._watched(seen, lambda reader: reader.blocks(first, last, contracts))):  # noqa: B023
-                    first = others[-1].number + 1
-                    for other in others:
-                        if other.hash in compared:
-                            compared[other.hash] = self._both(teller, seen, compared[other.hash], other)
-            except Unavailable:
-                continue
-            return list(compared.values())
-        return blocks
-
-    def _both(self, teller: Seen, second: Seen, block: Block, other: Block) -> Block:
-        ours, theirs = frozenset(block.transfers), frozenset(other.transfers)
-        missing = [t for t in other.transfers if t not in ours and not _by_trace(t)]
-        extra = [t for t in block.transfers if t not in theirs and not _by_trace(t)]
-        if not missing and not extra:
-            return block
-        log.error(
-            "ALARM %s: of block %d, node %d tells %d transfers that node %d does not, and lacks %d of its",
-            *(self._network.id, block.number, teller.health.number, len(extra), second.health.number, len(missing)),
-        )
-        for seen, left_out in ((teller, missing), (second, extra)):
-            self._blame(seen, block, left_out)
-        return replace(block, transfers=[*block.transfers, *missing])
-
-    def _blame(self, seen: Seen, block: Block, left_out: list[Transfer]) -> None:
-        """Leave a node alone that proves by its own receipts what it had left out."""
-        try:
-            if left_out and _evidence(seen.reader, block, left_out):
-                seen.health.failed(f"it left out transfers of block {block.number}")
-        except Unavailable:
-            seen.health.failed("it can not prove or disprove what another tells")
-
     def _first(self, ask: Callable[[ChainReader], T]) -> T:
         trouble: Unavailable | None = None
         for seen in self._in_order():
             try:
-                answer = self._watched(seen, ask)
+                answer = seen.ask(ask)
             except Unavailable as error:
                 trouble = error
                 continue
             return answer
         raise trouble or Unavailable(f"no node of {self._network.id} answers")
 
-    def _watched(self, seen: Seen, ask: Callable[[ChainReader], T]) -> T:
-        return seen.health.watched(lambda: ask(seen.reader))
-
     def _in_order(self) -> list[Seen]:
         return in_order(self._readers, self._preferred)
-
-
-def _evidence(reader: ChainReader, block: Block, transfers: Sequence[Transfer]) -> frozenset[Transfer]:
-    """Those of `transfers` that one node proves. That it contradicts one is its word about that one, not about the others."""
-    try:
-        return frozenset(reader.proven(block, transfers))
-    except Contradiction:
-        if len(transfers) == 1:
-            return frozenset()
-        return frozenset().union(*(_evidence(reader, block, [transfer]) for transfer in transfers))
-
-
-def _by_trace(transfer: Transfer) -> bool:
-    """Internal transfers: not every node can trace."""
-    return transfer.position.startswith(("trace:", "int:"))

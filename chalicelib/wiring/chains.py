@@ -127,7 +127,8 @@ class ChainWiring:
         nodes = self._nodes.nodes(network, impatient)
         if len(nodes) == 1:
             return self.reader_over(network, nodes[0].transport)
-        from chalicelib.chains.quorum import QuorumReader, Seen
+        from chalicelib.chains.comparing import Seen
+        from chalicelib.chains.quorum import QuorumReader
 
         return QuorumReader(network, [Seen(self.reader_over(network, node.transport), node.health) for node in nodes])
 

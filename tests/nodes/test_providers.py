@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
+from chalicelib.chains.comparing import Seen
 from chalicelib.chains.evm.logs import LogReader
 from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.providers import Health, Node, Providers
-from chalicelib.chains.quorum import QuorumReader, Seen
+from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import Rate, Rates

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from chalicelib.chains.comparing import Seen
 from chalicelib.chains.providers import Health
-from chalicelib.chains.quorum import QuorumReader, Seen
+from chalicelib.chains.quorum import QuorumReader
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.failures import Unavailable

@@ -10,9 +10,10 @@ import boto3
 import pytest
 
 from chalicelib.chains.answers import Garbled
+from chalicelib.chains.comparing import Seen
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.providers import Health
-from chalicelib.chains.quorum import QuorumReader, Seen
+from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rpc import RpcError
 from chalicelib.custody.derived import derived_signer
 from chalicelib.custody.records import EncryptedSeed

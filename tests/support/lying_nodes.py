@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from chalicelib.chains.comparing import Seen
 from chalicelib.chains.providers import Health
-from chalicelib.chains.quorum import QuorumReader, Seen
+from chalicelib.chains.quorum import QuorumReader
 from chalicelib.domain.chain import Receipt
 from chalicelib.usecases.ports.failures import Unanswered
 from chalicelib.wiring import services

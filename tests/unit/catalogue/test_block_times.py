@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from chalicelib.chains.quorum import TOLERATED_SECONDS, QuorumReader
+from chalicelib.chains.comparing import TOLERATED_SECONDS, tolerated
 from chalicelib.domain.catalogue.catalogue import Network, corrected, default_networks
 from chalicelib.usecases.scanning.scanner import STARTED_AGO
 
@@ -22,9 +21,7 @@ NETWORKS = default_networks("live")
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.slug)
 def test_what_is_counted_in_blocks_lasts_as_long_as_it_says(network: Network) -> None:
     real = REAL[network.slug]
-    two: list[Any] = [None, None]
-    behind = QuorumReader(network, two)._tolerated * real
-    assert behind >= TOLERATED_SECONDS
+    assert tolerated(network) * real >= TOLERATED_SECONDS
     assert math.ceil(STARTED_AGO / network.block_time) * real >= STARTED_AGO
 
 

@@ -15,11 +15,12 @@ import pytest
 
 from chalicelib.chains import held, rpc
 from chalicelib.chains.answers import Garbled
+from chalicelib.chains.comparing import Seen
 from chalicelib.chains.evm import reader as evm_reader
 from chalicelib.chains.evm.logs import LogReader
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.providers import Health, Heard
-from chalicelib.chains.quorum import QuorumReader, Seen
+from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rows import Rows
 from chalicelib.chains.rpc import JsonRpc, TooMuchTogether
 from chalicelib.chains.tron import reader as tron_reader

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from chalicelib.chains.comparing import Seen
 from chalicelib.chains.providers import Health
-from chalicelib.chains.quorum import QuorumReader, Seen
+from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.utxo.payer import UtxoPayer
 from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.usecases.ports.failures import Unavailable

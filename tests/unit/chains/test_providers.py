@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from chalicelib.chains.comparing import Seen
 from chalicelib.chains.providers import COOL_DOWN, MOST_COOL_DOWN, Health, Node, Providers
-from chalicelib.chains.quorum import QuorumReader, Seen
+from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rpc import RpcError, TooMuch
 from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.chain import Block, Header, Transfer

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from chalicelib.chains.comparing import Seen
 from chalicelib.chains.providers import Health, Heard, electorate
-from chalicelib.chains.quorum import QuorumReader, Seen
+from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rpc import NotServed, RpcError, TooMuch
 from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.chain import Block, Transfer
