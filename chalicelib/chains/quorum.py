@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -93,38 +93,19 @@ class QuorumReader:
         self, wanted: int, ask: Callable[[ChainReader], list[T]], enough: Callable[[list[T]], bool] = lambda told: False
     ) -> tuple[Seen, list[T]]:
         """The first answer that has all that is wanted, or is `enough`; else the longest; and who told it."""
-        best: tuple[Seen, list[T]] | None = None
-        trouble: Unavailable | None = None
-        for seen in self._in_order():
-            try:
-                told = seen.ask(ask)
-            except Unavailable as error:
-                trouble = error
-                continue
-            if best is None or len(told) > len(best[1]):
-                best = seen, told
-            if len(best[1]) >= wanted or enough(best[1]):
+        answers = self._answers(ask)
+        best = next(answers)
+        while len(best[1]) < wanted and not enough(best[1]):
+            other = next(answers, None)
+            if other is None:
                 break
-        if best is None:
-            raise trouble or Unavailable(f"no node of {self._network.id} answers")
+            best = max(best, other, key=lambda each: len(each[1]))
         return best
 
     def block_hash(self, number: int) -> str | None:
         """As one reader. That there is none is believed only when no node has one."""
-        answered = False
-        trouble: Unavailable | None = None
-        for seen in self._in_order():
-            try:
-                found = seen.ask(lambda reader: reader.block_hash(number))
-            except Unavailable as error:
-                trouble = error
-                continue
-            answered = True
-            if found is not None:
-                return found
-        if not answered:
-            raise trouble or Unavailable(f"no node of {self._network.id} answers")
-        return None
+        told = self._answers(lambda reader: reader.block_hash(number))
+        return next((found for _, found in told if found is not None), None)
 
     def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
         """As one reader. A transfer that it disproves is checked with a second node, and where those two differ, with a third.
@@ -133,13 +114,7 @@ class QuorumReader:
         """
         yes: dict[Transfer, int] = dict.fromkeys(transfers, 0)
         asked = 0
-        trouble: Unavailable | None = None
-        for seen in self._in_order():
-            try:
-                proven = seen.ask(lambda reader: evidence(reader, block, transfers))
-            except Unavailable as error:
-                trouble = error
-                continue
+        for _, proven in self._answers(lambda reader: evidence(reader, block, transfers)):
             asked += 1
             for transfer in proven & yes.keys():
                 yes[transfer] += 1
@@ -147,8 +122,6 @@ class QuorumReader:
                 return list(transfers)
             if asked > 1 and all(2 * count != asked for count in yes.values()):
                 break
-        if not asked:
-            raise trouble or Unavailable(f"no node of {self._network.id} answers")
         if any(2 * count == asked for count in yes.values()):
             log.error("ALARM %s: nodes contradict each other about transactions of block %d", self._network.id, block.number)
             raise Contradiction(f"the nodes of {self._network.id} contradict each other about block {block.number}")
@@ -180,20 +153,9 @@ class QuorumReader:
 
         One that has no vote is not asked again so soon after it did not answer: it would cost each transaction its timeout.
         """
-        answered = False
-        trouble: Unavailable | None = None
-        for seen in self._in_order():
-            if seen.health.voteless and seen.health.rests_for:
-                continue
-            try:
-                told = seen.ask(lambda reader: reader.receipt(txid))
-            except Unavailable as error:
-                trouble = error
-                continue
-            answered = True
+        heard = (seen for seen in self._in_order() if not (seen.health.voteless and seen.health.rests_for))
+        for _, told in self._answers(lambda reader: reader.receipt(txid), heard):
             yield told
-        if not answered:
-            raise trouble or Unavailable(f"no node of {self._network.id} answers")
 
     def balance(self, address: str, contract: str | None = None) -> int:
         return self._first(lambda reader: reader.balance(address, contract))
@@ -326,15 +288,22 @@ class QuorumReader:
         return False
 
     def _first(self, ask: Callable[[ChainReader], T]) -> T:
+        return next(self._answers(ask))[1]
+
+    def _answers(self, ask: Callable[[ChainReader], T], readers: Iterable[Seen] | None = None) -> Iterator[tuple[Seen, T]]:
+        """Each node's answer, asked for when the caller wants one more. Raises Unavailable where none answers."""
+        answered = False
         trouble: Unavailable | None = None
-        for seen in self._in_order():
+        for seen in self._in_order() if readers is None else readers:
             try:
-                answer = seen.ask(ask)
+                told = seen.ask(ask)
             except Unavailable as error:
                 trouble = error
                 continue
-            return answer
-        raise trouble or Unavailable(f"no node of {self._network.id} answers")
+            answered = True
+            yield seen, told
+        if not answered:
+            raise trouble or Unavailable(f"no node of {self._network.id} answers")
 
     def _in_order(self) -> list[Seen]:
         return in_order(self._readers, self._preferred)
