@@ -184,7 +184,7 @@ def test_a_loss_that_is_read_again_in_another_block_is_the_same_loss(monkeypatch
         context = NetworkContext(ETHEREUM, chain, store, Rules(), nothing)  # type: ignore[arg-type]
         reading = PointInTimeRecovery(context, nothing, nothing)
         monkeypatch.setattr(reading, "_wallets", dict)
-        monkeypatch.setattr(reading, "_watched", lambda form: None)
+        monkeypatch.setattr(reading._adoption, "_watched", lambda form: None)
         monkeypatch.setattr(reading, "_coin", lambda t: Coin(ETHEREUM.id, "usdt", "USDT", "Tether USD", 6, USDT))
         (stray,) = reading._adopted(block(name), txid("pay"), [transfer])
         entries.append(stray_entry_id(ETHEREUM.id, stray))
