@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from chalicelib.chains.tron.sending import AFTERWARDS_MS, LIFE_MS
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from infra.local.tron.process import TronNode
+from tests.support.shop import Kms
 from tests.support.stack import Stack, first_stack
 from tests.support.tron_chain import SOLID, USDT
 
@@ -43,6 +49,30 @@ class Shop:
         assert answer.status in (200, 201), answer.body
         return answer.json
 
+    def paid(self, amount: int, coin: str = "trx") -> str:
+        """The address of an invoice that is paid and credited."""
+        made = self.call("POST", "/v1/invoices", json={"currency": coin, "amount": str(amount), "network": "tron"})
+        self.node.faucet(made["address"], amount, coin.upper())
+        self.confirm()
+        return str(made["address"])
+
+    def withdraw(self, to: str, amount: int, coin: str = "trx") -> str:
+        """Order a payment; its id."""
+        body = {"network": "tron", "coin": coin, "address": to, "amount": str(amount)}
+        return str(self.call("POST", "/v1/withdraws", json=body)["id"])
+
+    def order(self, withdrawal: str) -> PaymentOrder:
+        return next(order for order in services().store.every(PaymentOrder) if order.withdrawal_id == withdrawal)
+
+    def unsigned(self, kms: Kms, to: str, amount: int, coin: str) -> PaymentOrder:
+        """The order of a new payment that is built and not signed: KMS was away meanwhile."""
+        kms.away = True
+        withdrawal = self.withdraw(to, amount, coin)
+        self.run()
+        kms.away = False
+        kms.calls.clear()
+        return self.order(withdrawal)
+
     def hot(self) -> str:
         wallet = services().store.get(Wallet, network=TRON, role="hot")
         assert wallet is not None and wallet.custody == "kms"
@@ -60,6 +90,10 @@ class Shop:
     def stake(self, amount: str, resource: str = "ENERGY") -> Any:
         return self.call("POST", "/v1/networks/tron/stake", self.admin, json={"amount": amount, "resource": resource})
 
+    def staked(self, made: Any) -> Stake:
+        """The record of an answer to `stake`, whose newest transaction is still the one that it names."""
+        return next(stake for stake in services().store.every(Stake) if stake.txid == made["transactionId"])
+
     def stakes(self) -> Any:
         return self.call("GET", "/v1/networks/tron/stake", self.admin)
 
@@ -74,6 +108,16 @@ class Shop:
         self.node.call("dev/time", shift_seconds=EXPIRED_SECONDS)
         services().clock.shift_ms += EXPIRED_SECONDS * 1000
         self.node.mine(SOLID + services().catalogue("live").networks["tron"].reorg_depth)
+
+
+def put(record: Any) -> None:
+    """Store `record` over what is there, as somebody with rights on the table can."""
+    store = services().store
+    keys = {"network": record.network} if isinstance(record, Move | Stake) else {}
+    keys |= {"tenant": record.tenant} if isinstance(record, Withdrawal) else {}
+    now = store.get(type(record), id=record.id, **keys)
+    assert now is not None
+    store.commit([Save(replace(record, version=now.version + 1))])
 
 
 @contextmanager

@@ -51,13 +51,6 @@ def started(running_aws: LocalAws) -> Iterator[Shop]:
         forget()
 
 
-@pytest.fixture
-def shop(started: Shop) -> Iterator[Shop]:
-    yield started
-    assert audit(services().store) == []
-    assert started.booked() == started.on_chain(started.hot())
-
-
 def go_on(shop: Shop, until: Callable[[], bool], times: int = 8) -> None:
     """Blocks and time pass, and what is due is done, until it is so."""
     for _ in range(times):

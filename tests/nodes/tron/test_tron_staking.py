@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -20,35 +19,18 @@ from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake, stake_work
-from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Open, Post, Save
 from chalicelib.usecases.ports.signing import Signature
-from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions.errors import OrderMismatch
-from chalicelib.usecases.withdrawals.steps import order_id
 from chalicelib.wiring import services
-from infra.local.aws import LocalAws
-from tests.nodes.tron_shops import CONFIRMATIONS, TRON, Shop, staking_shop
+from tests.nodes.tron_shops import CONFIRMATIONS, TRON, Shop
 from tests.support.shop import Kms
 from tests.support.treasury import address_of, plan_units
 from tests.support.tron_chain import TRX, USDT, stranger
 
 pytestmark = pytest.mark.nodes
-
-
-@pytest.fixture(scope="module")
-def started(running_aws: LocalAws) -> Iterator[Shop]:
-    """One first start for all tests here, which take turns with the wallet."""
-    with staking_shop(running_aws) as made:
-        yield made
-
-
-@pytest.fixture
-def shop(started: Shop) -> Iterator[Shop]:
-    yield started
-    assert audit(services().store) == []
-    assert started.booked() == started.on_chain(started.hot())
 
 
 def test_paid_in_trx_and_usdt_and_paid_out(shop: Shop):
@@ -111,25 +93,22 @@ def test_usdt_is_swept_after_its_top_up_and_built_anew_after_its_end(shop: Shop)
 
 
 def test_a_withdrawal_that_the_node_forgot_is_rebuilt_after_its_end_and_paid_once(shop: Shop):
-    invoice = shop.call("POST", "/v1/invoices", json={"currency": "trx", "amount": "75", "network": "tron"})
-    shop.node.faucet(invoice["address"], 75)
-    shop.confirm()
+    shop.paid(75)
     to = stranger()
     shop.node.call("dev/drop", count=1)
-    sent = shop.call("POST", "/v1/withdraws", json={"network": "tron", "coin": "trx", "address": to, "amount": "25"})
+    sent = shop.withdraw(to, 25)
     # Only what was dropped: the poll would send it again.
     assert shop.stack.drain(only=("relay", "payout")).settled
-    withdrawal = next(w for w in services().store.every(Withdrawal) if w.id == sent["id"])
-    first = services().store.get(PaymentOrder, id=order_id(withdrawal))
-    assert first is not None and first.txid is not None
+    first = shop.order(sent)
+    assert first.txid is not None
     shop.expire()
     shop.run("housekeeping")
-    renewed = services().store.get(PaymentOrder, id=order_id(withdrawal))
-    assert renewed is not None and renewed.txid != first.txid
+    renewed = shop.order(sent)
+    assert renewed.id == first.id and renewed.txid != first.txid
     assert [attempt.txid for attempt in renewed.earlier] == [first.txid]
     shop.confirm()
     assert shop.on_chain(to) == 25 * TRX
-    shown = shop.call("GET", f"/v1/withdrawals/{sent['id']}")["data"]
+    shown = shop.call("GET", f"/v1/withdrawals/{sent}")["data"]
     assert (shown["status"], shown["transaction_hash"]) == ("confirmed", renewed.txid)
 
 
@@ -236,7 +215,7 @@ def adjust(shop: Shop, units: int, burnt: int) -> None:
 
 def test_nothing_but_the_ordered_stake_is_signed(shop: Shop, caplog: pytest.LogCaptureFixture):
     frozen, made = shop.frozen("ENERGY"), shop.stake("10")
-    stake = next(stake for stake in services().store.every(Stake) if stake.txid == made["transactionId"])
+    stake = shop.staked(made)
     assert stake.unsigned is not None
     network = services().catalogue("live").networks["tron"]
     node = services().staking_node(network)
@@ -324,7 +303,7 @@ def test_an_altered_stake_is_not_replaced(shop: Shop, caplog: pytest.LogCaptureF
     made = shop.stake("10")
     assert shop.stack.drain(only=("relay", "payout")).settled
     shop.expire()
-    stake = next(stake for stake in services().store.every(Stake) if stake.txid == made["transactionId"])
+    stake = shop.staked(made)
     assert stake.unsigned is not None and stake.raw is not None
     more = replace(decode(bytes.fromhex(stake.unsigned)), amount=11 * TRX)
     forged = replace(stake, unsigned=more.encode().hex(), hash=more.txid)
@@ -380,7 +359,7 @@ def test_a_stake_is_not_booked_by_an_altered_record(shop: Shop, altered: Any, na
     store, before = services().store, shop.booked()
     made = shop.stake("10")
     shop.run()
-    stake = next(each for each in store.every(Stake) if each.txid == made["transactionId"])
+    stake = shop.staked(made)
     assert stake.raw is not None
     store.commit([Save(replace(stake, **altered, version=stake.version + 1))])
     shop.confirm()
@@ -394,18 +373,10 @@ def test_a_stake_is_not_booked_by_an_altered_record(shop: Shop, altered: Any, na
 
 
 def test_nothing_but_the_approved_payment_is_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch):
-    invoice = shop.call("POST", "/v1/invoices", json={"currency": "usdt", "amount": "25", "network": "tron"})
-    shop.node.faucet(invoice["address"], 25, "USDT")
-    shop.confirm()
+    shop.paid(25, "usdt")
     kms, payee = Kms(monkeypatch), stranger()
-    kms.away = True
-    body = {"network": "tron", "coin": "usdt", "address": payee, "amount": "10"}
-    withdrawal = shop.call("POST", "/v1/withdraws", json=body)["id"]
-    shop.run()
-    kms.away = False
-    kms.calls.clear()
-    order = next(o for o in services().store.every(PaymentOrder) if o.withdrawal_id == withdrawal)
-    real, version = decode(bytes.fromhex(order.unsigned)), order.version
+    order = shop.unsigned(kms, payee, 10, "usdt")
+    withdrawal, real, version = order.withdrawal_id, decode(bytes.fromhex(order.unsigned)), order.version
     transfer = "a9059cbb"
     assert order.unsigned.count(transfer) == 1
     altered = [
@@ -433,13 +404,10 @@ def test_nothing_but_the_approved_payment_is_signed(shop: Shop, monkeypatch: pyt
 
 def test_a_payment_that_the_token_refuses_has_failed(shop: Shop):
     """Frozen by the issuer between the signature and the block, at a node that was busy first: by the receipt it has failed."""
-    invoice = shop.call("POST", "/v1/invoices", json={"currency": "usdt", "amount": "25", "network": "tron"})
-    shop.node.faucet(invoice["address"], 25, "USDT")
-    shop.confirm()
+    shop.paid(25, "usdt")
     before, to = shop.call("GET", "/v1/balances")["data"], stranger()
     shop.node.call("dev/busy", count=1)
-    body = {"network": "tron", "coin": "usdt", "address": to, "amount": "10"}
-    withdrawal = shop.call("POST", "/v1/withdraws", json=body)["id"]
+    withdrawal = shop.withdraw(to, 10, "usdt")
     shop.stack.drain(only=("relay", "payout"), failures="count", rounds=1)
     assert shop.call("GET", f"/v1/withdrawals/{withdrawal}")["data"]["status"] == "broadcasting"
     shop.node.call("dev/blacklist", contract=USDT, address=shop.hot())

@@ -3,9 +3,8 @@ signature to the first, and none is made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -13,78 +12,49 @@ from chalicelib.domain.transactions.first_signatures import FirstSignature
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.payout_line import payout_work
-from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.base.clock import in_realm
-from chalicelib.usecases.ports.changes import Close, Conflict, Delete, Open, Save
-from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.ports.changes import Close, Conflict, Delete, Open
 from chalicelib.usecases.transactions.accounts import signing
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.withdrawals.steps import sent_work
 from chalicelib.wiring import services
-from infra.local.aws import LocalAws
-from tests.nodes.tron_shops import TRON, Shop, staking_shop
+from tests.nodes.tron_shops import TRON, Shop, put
 from tests.support.treasury import address_of, plan_units
 from tests.support.tron_chain import TRX, stranger
 
 pytestmark = pytest.mark.nodes
 
 
-@pytest.fixture(scope="module")
-def started(running_aws: LocalAws) -> Iterator[Shop]:
-    with staking_shop(running_aws) as made:
-        yield made
-
-
-@pytest.fixture
-def shop(started: Shop) -> Iterator[Shop]:
-    yield started
-    assert audit(services().store) == []
-    assert started.booked() == started.on_chain(started.hot())
-
-
-def put(record: Any) -> None:
-    """Store `record` over what is there, as somebody with rights on the table can."""
-    store = services().store
-    keys = {"network": record.network} if isinstance(record, Move | Stake) else {}
-    keys |= {"tenant": record.tenant} if isinstance(record, Withdrawal) else {}
-    now = store.get(type(record), id=record.id, **keys)
-    assert now is not None
-    store.commit([Save(replace(record, version=now.version + 1))])
-
-
 def refused(caplog: pytest.LogCaptureFixture, sign: Callable[[], object]) -> None:
     """Nothing more is signed: the engine says so, and behind it the item that is stored once."""
-    caplog.clear()
-    with in_realm("live"), pytest.raises(OrderMismatch, match="was signed before"):
-        sign()
-    assert "was signed before, and is to be signed for the first time" in caplog.text
-    with in_realm("live"), pytest.MonkeyPatch.context() as patch, pytest.raises(Conflict):
-        patch.setattr(signing, "signed_before", lambda *_: False)
-        sign()
+    not_signed(caplog, sign, "was signed before", "was signed before, and is to be signed for the first time", "signed_before")
 
 
 def put_back(caplog: pytest.LogCaptureFixture, sign: Callable[[], object]) -> None:
     """As `refused`, of an order that has its expired first attempt alone while its second one is mined."""
+    not_signed(caplog, sign, "in its attempts", "differs from what was signed in its attempts", "unlike_attempts")
+
+
+def not_signed(caplog: pytest.LogCaptureFixture, sign: Callable[[], object], why: str, alarm: str, guard: str) -> None:
+    """`sign` is refused with an alarm; and without the engine's `guard`, by the store's condition."""
     caplog.clear()
-    with in_realm("live"), pytest.raises(OrderMismatch, match="in its attempts"):
+    with in_realm("live"), pytest.raises(OrderMismatch, match=why):
         sign()
-    assert "differs from what was signed in its attempts" in caplog.text
+    assert alarm in caplog.text
     with in_realm("live"), pytest.MonkeyPatch.context() as patch, pytest.raises(Conflict):
-        patch.setattr(signing, "unlike_attempts", lambda *_: False)
+        patch.setattr(signing, guard, lambda *_: False)
         sign()
 
 
 def test_a_payment(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     store, to = services().store, stranger()
-    made = shop.call("POST", "/v1/invoices", json={"currency": "trx", "amount": "25", "network": "tron"})
-    shop.node.faucet(made["address"], 25)
-    shop.confirm()
-    body = {"network": "tron", "coin": "trx", "address": to, "amount": "10"}
-    id = shop.call("POST", "/v1/withdraws", json=body)["id"]
+    shop.paid(25)
+    id = shop.withdraw(to, 10)
     shop.run()
     shop.node.mine()
     withdrawal = next(w for w in store.every(Withdrawal) if w.id == id)
-    order = next(o for o in store.every(PaymentOrder) if o.withdrawal_id == id)
+    order = shop.order(id)
     assert (withdrawal.status, order.state, shop.on_chain(to)) == ("confirming", "signed", 10 * TRX)
     put(replace(order, state="built", raw=None, txid=None, earlier=(), unsigned="", fee=0, signed_at=0))
     stripped = replace(withdrawal, status="processing", txid=None)
@@ -101,19 +71,17 @@ def test_a_payment(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
 def test_a_move(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     store = services().store
     trx = services().catalogue("live").coins["tron", "trx"]
-    made = shop.call("POST", "/v1/invoices", json={"currency": "trx", "amount": "9", "network": "tron"})
-    shop.node.faucet(made["address"], 9)
-    shop.confirm()
-    sweep = plan_units(trx, "sweep", address_of(made["address"]), shop.hot(), 4 * TRX)
+    address = shop.paid(9)
+    sweep = plan_units(trx, "sweep", address_of(address), shop.hot(), 4 * TRX)
     shop.run("collect")
     shop.node.mine()
-    left, move = shop.on_chain(made["address"]), store.get(Move, network=TRON, id=sweep)
+    left, move = shop.on_chain(address), store.get(Move, network=TRON, id=sweep)
     assert move is not None and move.state == "signed" and left <= 5 * TRX
     put(replace(move, state="built", raw=None, txid=None, earlier=(), unsigned="", fee=0, signed_at=0))
     refused(caplog, lambda: services().deposit_moves.advance(TRON, sweep))
     put(move)
     shop.confirm()
-    assert shop.on_chain(made["address"]) == left
+    assert shop.on_chain(address) == left
 
 
 def test_a_stake(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
@@ -121,7 +89,7 @@ def test_a_stake(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     made = shop.stake("10")
     shop.run()
     shop.node.mine()
-    stake = next(each for each in store.every(Stake) if each.txid == made["transactionId"])
+    stake = shop.staked(made)
     assert stake.raw is not None and store.get(FirstSignature, owner=stake.id) is not None
     put(replace(stake, raw=None, earlier=(), touched_at=0))
     refused(caplog, lambda: services().stake_signing.sign(TRON, stake.id))
@@ -132,17 +100,15 @@ def test_a_stake(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_payment_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     store, to = services().store, stranger()
-    made = shop.call("POST", "/v1/invoices", json={"currency": "trx", "amount": "25", "network": "tron"})
-    shop.node.faucet(made["address"], 25)
-    shop.confirm()
+    shop.paid(25)
     shop.node.call("dev/drop", count=1)
-    id = shop.call("POST", "/v1/withdraws", json={"network": "tron", "coin": "trx", "address": to, "amount": "10"})["id"]
+    id = shop.withdraw(to, 10)
     assert shop.stack.drain(only=("relay", "payout")).settled
-    first = next(o for o in store.every(PaymentOrder) if o.withdrawal_id == id)
+    first = shop.order(id)
     shop.expire()
     shop.run("housekeeping")
     shop.node.mine()
-    second = next(o for o in store.every(PaymentOrder) if o.withdrawal_id == id)
+    second = shop.order(id)
     withdrawal = next(w for w in store.every(Withdrawal) if w.id == id)
     assert ([each.txid for each in second.earlier], shop.on_chain(to)) == ([first.txid], 10 * TRX)
     put(replace(first, renew=True))
@@ -156,11 +122,9 @@ def test_a_payment_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.Lo
 
 def test_a_move_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     trx = services().catalogue("live").coins["tron", "trx"]
-    made = shop.call("POST", "/v1/invoices", json={"currency": "trx", "amount": "9", "network": "tron"})
-    shop.node.faucet(made["address"], 9)
-    shop.confirm()
+    address = shop.paid(9)
     shop.node.call("dev/drop", count=1)
-    sweep = plan_units(trx, "sweep", address_of(made["address"]), shop.hot(), 4 * TRX)
+    sweep = plan_units(trx, "sweep", address_of(address), shop.hot(), 4 * TRX)
 
     def now() -> Move:
         found = services().store.get(Move, network=TRON, id=sweep)
@@ -172,13 +136,13 @@ def test_a_move_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.LogCa
     shop.expire()
     shop.run("collect")
     shop.node.mine()
-    second, left = now(), shop.on_chain(made["address"])
+    second, left = now(), shop.on_chain(address)
     assert [each.txid for each in second.earlier] == [first.txid] and left <= 5 * TRX
     put(replace(first, renew=True))
     put_back(caplog, lambda: services().deposit_moves.advance(TRON, sweep))
     put(second)
     shop.confirm()
-    assert shop.on_chain(made["address"]) == left
+    assert shop.on_chain(address) == left
 
 
 def test_a_stake_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
@@ -186,7 +150,7 @@ def test_a_stake_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.LogC
     shop.node.call("dev/drop", count=1)
     made = shop.stake("10")
     assert shop.stack.drain(only=("relay", "payout")).settled
-    first = next(each for each in store.every(Stake) if each.txid == made["transactionId"])
+    first = shop.staked(made)
     shop.expire()
     shop.run()
     shop.node.mine()
@@ -204,7 +168,7 @@ def test_who_deletes_the_row_as_well_is_not_stopped(shop: Shop) -> None:
     store, frozen = services().store, shop.frozen("ENERGY")
     made = shop.stake("10")
     shop.run()
-    stake = next(each for each in store.every(Stake) if each.txid == made["transactionId"])
+    stake = shop.staked(made)
     put(replace(stake, raw=None, earlier=(), touched_at=0))
     store.commit([Delete(FirstSignature, {"owner": owner}) for owner in (stake.id, f"{stake.id}#1")])
     services().stake_signing.sign(TRON, stake.id)

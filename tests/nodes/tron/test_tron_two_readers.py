@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -19,31 +19,16 @@ from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.payouts.attempts import PayoutAttempts
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.second_reader import Order
-from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions.errors import ReadersDiffer
 from chalicelib.usecases.treasury.tron.stake_attempts import StakeAttempts
 from chalicelib.wiring import services
-from infra.local.aws import LocalAws
-from tests.nodes.tron_shops import TRON, Shop, staking_shop
+from tests.nodes.tron_shops import TRON, Shop
 from tests.support.shop import Kms
 from tests.support.treasury import address_of, plan_units
 from tests.support.tron_chain import TRX, USDT, stranger
 from tests.support.tron_second_reader import FAULTS, Fault, disagree
 
 pytestmark = pytest.mark.nodes
-
-
-@pytest.fixture(scope="module")
-def started(running_aws: LocalAws) -> Iterator[Shop]:
-    with staking_shop(running_aws) as made:
-        yield made
-
-
-@pytest.fixture
-def shop(started: Shop) -> Iterator[Shop]:
-    yield started
-    assert audit(services().store) == []
-    assert started.booked() == started.on_chain(started.hot())
 
 
 def refused(caplog: pytest.LogCaptureFixture, fault: Fault, sign: Callable[[], Any]) -> Order:
@@ -63,7 +48,7 @@ def refused(caplog: pytest.LogCaptureFixture, fault: Fault, sign: Callable[[], A
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_stake_and_its_replacement(shop: Shop, caplog: pytest.LogCaptureFixture, fault: Fault) -> None:
     frozen, made = shop.frozen("ENERGY"), shop.stake("10")
-    first = next(stake for stake in services().store.every(Stake) if stake.txid == made["transactionId"])
+    first = shop.staked(made)
 
     def now() -> Stake:
         found = services().store.get(Stake, network=TRON, id=first.id)
@@ -94,16 +79,10 @@ def test_a_stake_and_its_replacement(shop: Shop, caplog: pytest.LogCaptureFixtur
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("coin", ["trx", "usdt"])
 def test_a_payment(shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, coin: str, fault: Fault) -> None:
-    made = shop.call("POST", "/v1/invoices", json={"currency": coin, "amount": "25", "network": "tron"})
-    shop.node.faucet(made["address"], 25, coin.upper())
-    shop.confirm()
-    to, kms = stranger(), Kms(monkeypatch)
-    kms.away = True
-    body = {"network": "tron", "coin": coin, "address": to, "amount": "10"}
-    withdrawal = shop.call("POST", "/v1/withdraws", json=body)["id"]
-    shop.run()
-    kms.away = False
-    before = next(o for o in services().store.every(PaymentOrder) if o.withdrawal_id == withdrawal)
+    shop.paid(25, coin)
+    to = stranger()
+    before = shop.unsigned(Kms(monkeypatch), to, 10, coin)
+    withdrawal = before.withdrawal_id
     order = refused(caplog, fault, lambda: services().payouts.pay(before.tenant, withdrawal))
     contract = USDT if coin == "usdt" else None
     assert (order.kind, order.recipient, order.contract, order.amount) == ("payment", to, contract, 10 * TRX)
@@ -117,10 +96,8 @@ def test_a_payment(shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.L
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_sweep(shop: Shop, caplog: pytest.LogCaptureFixture, fault: Fault) -> None:
     trx = services().catalogue("live").coins["tron", "trx"]
-    made = shop.call("POST", "/v1/invoices", json={"currency": "trx", "amount": "5", "network": "tron"})
-    shop.node.faucet(made["address"], 5)
-    shop.confirm()
-    sweep = plan_units(trx, "sweep", address_of(made["address"]), shop.hot(), 4 * TRX)
+    address = shop.paid(5)
+    sweep = plan_units(trx, "sweep", address_of(address), shop.hot(), 4 * TRX)
 
     def sign() -> None:
         services().deposit_moves.advance(TRON, sweep)
@@ -131,7 +108,7 @@ def test_a_sweep(shop: Shop, caplog: pytest.LogCaptureFixture, fault: Fault) -> 
         with in_realm("live"), pytest.raises(ReadersDiffer):
             sign()
     (order,) = asked
-    assert (order.kind, order.sender, order.recipient, order.amount) == ("payment", made["address"], shop.hot(), 4 * TRX)
+    assert (order.kind, order.sender, order.recipient, order.amount) == ("payment", address, shop.hot(), 4 * TRX)
     stopped = services().store.get(Move, network=TRON, id=sweep)
     assert stopped is not None and (stopped.state, stopped.raw) == ("built", None)
     assert "ALARM live:tron: " in caplog.text
@@ -167,18 +144,11 @@ def alterations(real: Unsigned) -> dict[str, bytes]:
 @pytest.mark.parametrize("coin", ["trx", "usdt"])
 def test_the_second_reader_alone_lets_no_altered_payment_be_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch, coin: str) -> None:
     """Our own check is turned off, and what it would have allowed as a fee is the right one."""
-    made = shop.call("POST", "/v1/invoices", json={"currency": coin, "amount": "25", "network": "tron"})
-    shop.node.faucet(made["address"], 25, coin.upper())
-    shop.confirm()
+    shop.paid(25, coin)
     kms = Kms(monkeypatch)
-    kms.away = True
-    body = {"network": "tron", "coin": coin, "address": stranger(), "amount": "10"}
-    withdrawal = shop.call("POST", "/v1/withdraws", json=body)["id"]
-    shop.run()
-    kms.away = False
-    kms.calls.clear()
-    order = next(o for o in services().store.every(PaymentOrder) if o.withdrawal_id == withdrawal)
-    allowed, version = services().payer(services().catalogue("live").networks["tron"]).explain(order.unsigned), order.version
+    order = shop.unsigned(kms, stranger(), 10, coin)
+    withdrawal, version = order.withdrawal_id, order.version
+    allowed = services().payer(services().catalogue("live").networks["tron"]).explain(order.unsigned)
     with monkeypatch.context() as patch:
         patch.setattr(TronPayer, "digest", lambda _, unsigned: sha256(bytes.fromhex(unsigned)).digest())
         patch.setattr(PayoutAttempts, "_approve", lambda *_, **__: allowed)
@@ -197,7 +167,7 @@ def test_the_second_reader_alone_lets_no_altered_payment_be_signed(shop: Shop, m
 
 def test_the_second_reader_alone_lets_no_altered_stake_be_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     made, kms = shop.stake("10"), Kms(monkeypatch)
-    stake = next(stake for stake in services().store.every(Stake) if stake.txid == made["transactionId"])
+    stake = shop.staked(made)
     assert stake.unsigned is not None
     version = stake.version
     with monkeypatch.context() as patch:
