@@ -3,159 +3,31 @@ fee of the first attempt, and the nonces that a stranger used. Each by itself.""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from chalicelib.domain.catalogue.catalogue import Network, default_networks
-from chalicelib.domain.chain import Cursor
-from chalicelib.domain.ids import AssetId
 from chalicelib.domain.transactions.first_signatures import FirstSignature
 from chalicelib.domain.transactions.given_up import GivenUp
-from chalicelib.domain.transactions.outgoing import Attempt, Outgoing
+from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.ports.accounts import Explained, Opened
 from chalicelib.usecases.ports.changes import Change, Save
-from chalicelib.usecases.ports.second_reader import Built, Order
-from chalicelib.usecases.ports.signing import Signature, Signed
+from chalicelib.usecases.ports.second_reader import Order
 from chalicelib.usecases.transactions.accounts.losing import Losing
-from chalicelib.usecases.transactions.accounts.signing import AccountSigning, Proved
+from chalicelib.usecases.transactions.accounts.signing import AccountSigning
 from chalicelib.usecases.transactions.errors import OrderMismatch, ReadersDiffer
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.replacement_bounds import affordable
 from chalicelib.usecases.transactions.signed_bytes import unlike_signed
+from tests.support.account_engine import Kind, Library, Record, World, account_engine
 
 NETWORKS = {network.slug: network for network in default_networks("live")}
 ETHEREUM, TRON = NETWORKS["ethereum"], NETWORKS["tron"]
-ETH, AGREED = AssetId("live:ethereum:eth"), Built((b"bytes",), {"amount": 5})
-
-
-@dataclass(frozen=True)
-class Record(Outgoing):
-    id: str = "record"
-    asset: AssetId = ETH
-    amount: int = 5
-    unsigned: str | None = "bytes"
-    raw: str | None = None
-    txid: str | None = None
-    earlier: tuple[Attempt, ...] = ()
-
-    @property
-    def newest(self) -> Attempt | None:
-        return Attempt.stored(self.raw, self.txid, 2, 2)
-
-    def signed_as(self, attempt: Attempt) -> Record:
-        return replace(self, raw=attempt.raw, txid=attempt.txid, earlier=self.replaced)
-
-
-@dataclass
-class Kind:
-    """A kind, its payer, the store, the node and the second reader, all of which agree; a test has one of them disagree."""
-
-    network: Network = ETHEREUM
-    others: bool = True
-    name: str = "kind record"
-    library: Built = AGREED
-    reads: dict[str, object] = field(default_factory=lambda: {"amount": 5, "txid": "id"})
-    heard_by: list[bool] = field(default_factory=list)
-    orders: list[Order] = field(default_factory=list)
-    events: list[str] = field(default_factory=list)
-    rows: dict[str, str] = field(default_factory=dict)
-    """Rows of first signatures: the id of what was signed by the owner."""
-    stored: list[Change] = field(default_factory=list)
-
-    @property
-    def payer(self) -> Kind:
-        return self
-
-    # As kind
-
-    def facts(self, record: Record) -> Order:
-        return Order("payment", "wallet", "recipient", None, record.amount, 7, 0, record.unsigned or "")
-
-    def proved(self, record: Record) -> Proved:
-        return Proved(3)
-
-    def quoted(self, record: Record) -> None:
-        return None
-
-    def altered(self, before: Record) -> list[str]:
-        return []
-
-    def differs(self, before: Record, named: str) -> None:
-        self.events.append(f"alarm: {named}")
-
-    def renewed(self, before: Record) -> Record | None:
-        return before
-
-    def proved_again(self, before: Record, wanted: Record) -> Proved | None:
-        return self.proved(wanted)
-
-    def signature(self, record: Record, digest: bytes) -> Signature:
-        self.events.append("signed")
-        return Signature(1, 1, 0)
-
-    def store(self, record: Record, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Record:
-        self.events.append("stored")
-        self.stored += rests_on
-        return record.signed_as(Attempt(signed.raw, signed.txid, proved.fee, 3))
-
-    def store_again(self, before: Record, wanted: Record, signed: Signed, proved: Proved, rests_on: Sequence[Change]) -> Record:
-        return self.store(wanted, signed, proved, rests_on)
-
-    # As payer
-
-    def digest(self, unsigned: str) -> bytes:
-        return unsigned.encode()
-
-    def assemble(self, unsigned: str, signature: Signature) -> Signed:
-        return Signed(f"signed {unsigned}", "id")
-
-    def opened(self, raw: str) -> Opened:
-        return Opened("bytes", "newest", "wallet")
-
-    def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
-        self.heard_by.append(every_node)
-        return True
-
-    def lifetime(self, raw: str, txid: str) -> None:
-        return None
-
-    # As store, address rules and node
-
-    def get(self, record: type, /, **key: str) -> Cursor | None:
-        return None
-
-    def get_many(self, wanted: Sequence[tuple[type, dict[str, str]]]) -> list[FirstSignature | None]:
-        named = [key["owner"] if kind is FirstSignature else "" for kind, key in wanted]
-        return [FirstSignature(owner, self.rows[owner], 1) if owner in self.rows else None for owner in named]
-
-    def now_ms(self) -> int:
-        return 5
-
-    def storage_form(self, slug: str, address: str) -> str:
-        return address
-
-    def receipt(self, txid: str) -> None:
-        return None
-
-    def tip(self) -> int:
-        return 100
-
-    def headers(self, low: int, high: int) -> list[object]:
-        return []
-
-    # As second reader
-
-    def built(self, order: Order) -> Built:
-        self.orders.append(order)
-        return self.library
-
-    def read(self, order: Order, raw: str) -> dict[str, object]:
-        return self.reads
 
 
 STUCK = Record(raw="signed bytes", txid="newest")
@@ -163,42 +35,45 @@ STEPS: dict[str, Callable[[AccountSigning, Any], object]] = {
     "first": lambda engine, kind: engine.first(kind, Record()),
     "again": lambda engine, kind: engine.again(kind, STUCK),
 }
+BYTES = {"first": "bytes", "again": "other bytes"}
 
 
-def engine(kind: Kind, second: bool = True, every_node: bool = True) -> AccountSigning:
-    made: Any = kind
-    reader: Any = kind if second else None
-    return AccountSigning(made, made, made, lambda _: made, RenewalRules(), lambda *_: every_node, lambda _: reader)
+def live(network: Network = ETHEREUM) -> Kind:
+    return Kind(network=network)
+
+
+def engine(library: Library | None = None, every_node: bool = True, rows: Mapping[str, str] | None = None) -> AccountSigning:
+    return account_engine(World(realm="live", rows=rows or {}), library, every_node=every_node)
 
 
 @pytest.mark.parametrize("step", list(STEPS))
 def test_both_readers_have_the_order_with_its_fee(step: str) -> None:
-    kind = Kind()
-    assert STEPS[step](engine(kind), kind) is not None
-    assert kind.events == ["signed", "stored"]
-    assert kind.orders == [Order("payment", "wallet", "recipient", None, 5, 7, 3, "bytes")]
+    kind, library = live(), Library()
+    assert STEPS[step](engine(library), kind) is not None
+    assert kind.events == ["proved", f"signed {BYTES[step]}", "stored"]
+    assert library.orders == [Order("payment", "wallet", "recipient", None, 5, 7, 3, BYTES[step])]
 
 
 @pytest.mark.parametrize("step", list(STEPS))
 def test_what_the_second_reader_reads_otherwise_is_not_signed_or_not_stored(step: str) -> None:
-    kind = Kind(library=Built((b"other bytes",), {"amount": 5}))
+    kind = live()
     with pytest.raises(ReadersDiffer, match="digests"):
-        STEPS[step](engine(kind), kind)
-    assert kind.events == []
-    kind = Kind(reads={"amount": 6, "txid": "id"})
+        STEPS[step](engine(Library(digest=b"yet other bytes")), kind)
+    assert kind.events == ["proved"]
+    kind = live()
     with pytest.raises(ReadersDiffer, match="amount"):
-        STEPS[step](engine(kind), kind)
-    assert kind.events == ["signed"]
-    kind = Kind()
+        STEPS[step](engine(Library(reads={"amount": 6, "txid": "id"})), kind)
+    assert kind.events == ["proved", f"signed {BYTES[step]}"]
+    kind = live()
     with pytest.raises(LookupError, match="no second reader"):
-        STEPS[step](engine(kind, second=False), kind)
-    assert kind.events == []
+        STEPS[step](engine(), kind)
+    assert kind.events == ["proved"]
 
 
 def test_without_a_nonce_nothing_is_replaced_that_may_still_be_mined() -> None:
     """On Tron two attempts of one order can both be mined: every one of them has to have expired by the blocks."""
-    kind = Kind(TRON, rows={"record#1": "newest"})
-    assert engine(kind).again(kind, STUCK) is None
+    kind = live(TRON)
+    assert engine(Library(), rows={"record#1": "newest"}).again(kind, STUCK) is None
     assert kind.events == [] and kind.heard_by == [True]
 
 
@@ -209,8 +84,8 @@ def expired(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def signatures(network: Network, rows: dict[str, str], step: Callable[[AccountSigning, Kind], object]) -> list[object]:
-    kind = Kind(network, rows=rows)
-    assert step(engine(kind), kind) is not None and kind.events == ["signed", "stored"]
+    kind = live(network)
+    assert step(engine(Library(), rows=rows), kind) is not None and kind.events[-1] == "stored"
     return [change.record for change in kind.stored if isinstance(change, Save)]
 
 
@@ -251,23 +126,24 @@ def test_an_order_without_a_nonce_whose_attempts_are_not_all_that_were_signed_is
     record: Record, rows: dict[str, str]
 ) -> None:
     """An attempt that the record has lost may be mined: those that it has have expired."""
-    kind = Kind(TRON, rows=rows)
+    kind = live(TRON)
     with pytest.raises(OrderMismatch, match="in its attempts"):
-        engine(kind).again(kind, record)
+        engine(Library(), rows=rows).again(kind, record)
     assert kind.events == ["alarm: its attempts"]
 
 
 @pytest.mark.usefixtures("expired")
 @pytest.mark.parametrize(("record", "rows"), [(STUCK, {}), (REPLACED_ONCE, {"record#2": "newest"})])
 def test_a_first_attempt_that_was_signed_before_there_were_rows_is_replaced(record: Record, rows: dict[str, str]) -> None:
-    kind = Kind(TRON, rows={"record": "first", **rows})
-    assert engine(kind).again(kind, record) is not None and kind.events == ["signed", "stored"]
+    kind = live(TRON)
+    assert engine(Library(), rows={"record": "first", **rows}).again(kind, record) is not None
+    assert kind.events == ["proved", "signed other bytes", "stored"]
 
 
 @pytest.mark.parametrize("every_node", [True, False])
 def test_the_payer_hears_as_many_nodes_as_the_amount_needs(every_node: bool) -> None:
-    kind = Kind()
-    assert engine(kind, every_node=every_node).again(kind, STUCK) is not None
+    kind = live()
+    assert engine(Library(), every_node=every_node).again(kind, STUCK) is not None
     assert kind.heard_by == [every_node]
 
 
