@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from pydantic import ConfigDict, Field
 
 from chalicelib.api.accepted import Accept, choosable
 from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.fields import CoinSlug, NetworkSlug, PositiveAmount, json_up_to, matching, positive_amount
+from chalicelib.api.fields import CoinSlug, NetworkSlug, PositiveAmount, matching, positive_amount
+from chalicelib.api.invoice_fields import CancelUrl, FiatAmount, FiatCurrency, Metadata, RedirectUrl, price_problems
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.invoices import INVOICES
 from chalicelib.api.models import CamelRequest, MoneyRequest, Query
@@ -21,7 +20,7 @@ from chalicelib.api.resources.invoice_settings import ExpirySeconds
 from chalicelib.api.resources.invoice_terms import InvoiceTerms
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
-from chalicelib.domain.catalogue.fiats import MOST_DECIMALS, fiat_problem
+from chalicelib.domain.catalogue.fiats import fiat_problem
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.money import parse_units
@@ -39,66 +38,6 @@ ExternalId = Annotated[
 InvoiceId = Annotated[
     str, Field(min_length=1, max_length=128, description="The invoice's id.", examples=["inv_01jc9w3zj8q2m4k6n8r0t2v4x6"])
 ]
-MAX_METADATA = 4 * 1024
-"""Bytes of JSON: it is in every event of its invoice."""
-
-
-def _redirect(value: Any) -> Any:
-    """A URL that a payer's browser may be sent to: no script, no name and password, nothing that breaks a header."""
-    if not isinstance(value, str):
-        return value
-    words = "must be an http or https URL without user name, blanks and control characters"
-    try:
-        parts = urlsplit(value)
-        fine = parts.scheme in ("http", "https") and parts.hostname and parts.username is None and parts.password is None
-        fine = fine and (parts.port is None or parts.port > 0)
-    except ValueError:
-        fine = False
-    if not fine or "\\" in value or any(char.isspace() or not char.isprintable() for char in value):
-        raise PydanticCustomError("constraint", "{text}", {"text": words})
-    return value
-
-
-def _fiat_amount(value: Any) -> str:
-    text = positive_amount(value)
-    if len(text.partition(".")[2]) > MOST_DECIMALS:
-        raise PydanticCustomError("constraint", "{text}", {"text": f"must have at most {MOST_DECIMALS} decimals"})
-    return text
-
-
-def _fiat(value: Any) -> Any:
-    if isinstance(value, str) and not (len(value) == 3 and value.isascii() and value.isalpha()):
-        raise PydanticCustomError("constraint", "{text}", {"text": "must be a currency's code of three letters (ISO 4217)"})
-    return value.upper() if isinstance(value, str) else value
-
-
-def _decimals_problems(fiat: Any, currency: Any) -> list[FieldProblem]:
-    """The amount has more digits than its currency: of a well-formed pair alone."""
-    problem = fiat_problem(positive_amount(fiat), str(currency).upper())
-    return [] if problem is None else [FieldProblem("fiatAmount", shown("fiatAmount", fiat), (problem,))]
-
-
-RedirectUrl = Annotated[
-    str, Field(max_length=2000, description="Where to send who has paid.", examples=["https://shop.example/thanks"]),
-    BeforeValidator(_redirect),
-]  # fmt: skip
-CancelUrl = Annotated[
-    str, Field(max_length=2000, description="Where to send who does not pay.", examples=["https://shop.example/basket"]),
-    BeforeValidator(_redirect),
-]  # fmt: skip
-Metadata = Annotated[
-    dict[str, Any],
-    json_up_to(MAX_METADATA),
-    Field(
-        description=f"Any JSON object of at most {MAX_METADATA} bytes: in answers to keys and in events, on no public page.",
-        examples=[{"order": "A-17"}],
-    ),
-]
-FiatAmount = Annotated[
-    str, Field(description="The price in a fiat currency, exact.", examples=["49.90"]), BeforeValidator(_fiat_amount)
-]
-FiatCurrency = Annotated[str, Field(description="ISO 4217.", examples=["EUR"]), BeforeValidator(_fiat)]
-
 
 _HOOK_URL = Field(
     description="Told of every event of this invoice and of its refunds: https, a public host, no user name and no fragment.",
@@ -110,6 +49,12 @@ _HOOK_SECRET = Field(
     examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
     json_schema_extra={"type": ["string", "null"], "minLength": 16, "maxLength": 256},
 )
+
+
+def _decimals_problems(fiat: Any, currency: Any) -> list[FieldProblem]:
+    """The amount has more digits than its currency: of a well-formed pair alone."""
+    problem = fiat_problem(positive_amount(fiat), str(currency).upper())
+    return [] if problem is None else [FieldProblem("fiatAmount", shown("fiatAmount", fiat), (problem,))]
 
 
 class InvoiceCreate(MoneyRequest, InvoiceTerms):
@@ -142,16 +87,8 @@ class InvoiceCreate(MoneyRequest, InvoiceTerms):
 
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
-        amount, fiat, currency = (sent.get(name) for name in ("amount", "fiatAmount", "fiatCurrency"))
-        problems = super().cross(sent, wrong, catalogue)
-        if amount is None and fiat is None and currency is None:
-            problems.append(FieldProblem("amount", None, ("is required, or fiatAmount with fiatCurrency",)))
-        if amount is not None and fiat is not None and "fiatAmount" not in wrong:
-            problems.append(FieldProblem("fiatAmount", shown("fiatAmount", fiat), ("must not be there together with amount",)))
-        if fiat is not None and currency is None:
-            problems.append(FieldProblem("fiatCurrency", None, ("is required with fiatAmount",)))
-        if currency is not None and fiat is None:
-            problems.append(FieldProblem("fiatAmount", None, ("is required with fiatCurrency",)))
+        fiat, currency = sent.get("fiatAmount"), sent.get("fiatCurrency")
+        problems = super().cross(sent, wrong, catalogue) + price_problems(sent, wrong)
         if fiat is not None and currency is not None and not wrong & {"fiatAmount", "fiatCurrency"}:
             problems += _decimals_problems(fiat, currency)
         if sent.get("webhookSecret") is not None and sent.get("webhookUrl") is None:

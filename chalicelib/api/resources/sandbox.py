@@ -12,9 +12,9 @@ from pydantic import Field
 from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug, PositiveAmount, amount_text
+from chalicelib.api.invoice_fields import FiatCurrency
 from chalicelib.api.models import MoneyRequest, Request
 from chalicelib.api.problems import shown
-from chalicelib.api.resources.invoices import FiatCurrency
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import MOST_CONFIRMATIONS, Catalogue
 from chalicelib.domain.catalogue.fiats import FIATS, unknown_fiat

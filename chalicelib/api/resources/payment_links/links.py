@@ -13,10 +13,10 @@ from chalicelib.api.accepted import Accept, choosable
 from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import NOT_NULL, CoinSlug, NetworkSlug, amount_schema, positive_amount
+from chalicelib.api.invoice_fields import FiatCurrency, Metadata, RedirectUrl, price_problems
 from chalicelib.api.lists import Listing, ListQuery, text, time
 from chalicelib.api.models import CamelRequest
 from chalicelib.api.problems import shown
-from chalicelib.api.resources.invoices import FiatCurrency, Metadata, RedirectUrl
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.catalogue.fiats import fiat_problem
@@ -159,16 +159,8 @@ class PaymentLinkChange(_Terms):
 
 def _price_problems(sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
     """The problems of a price as it is sent: which fields are there, whether the coin is, and its decimals."""
-    problems = choosable(sent, wrong, catalogue)
     amount, fiat, currency = (sent.get(name) for name in ("amount", "fiatAmount", "fiatCurrency"))
-    if amount is None and fiat is None and currency is None:
-        problems.append(FieldProblem("amount", None, ("is required, or fiatAmount with fiatCurrency",)))
-    if amount is not None and fiat is not None and "fiatAmount" not in wrong:
-        problems.append(FieldProblem("fiatAmount", shown("fiatAmount", fiat), ("must not be there together with amount",)))
-    if fiat is not None and currency is None:
-        problems.append(FieldProblem("fiatCurrency", None, ("is required with fiatAmount",)))
-    if currency is not None and fiat is None:
-        problems.append(FieldProblem("fiatAmount", None, ("is required with fiatCurrency",)))
+    problems = choosable(sent, wrong, catalogue) + price_problems(sent, wrong)
     if fiat is not None and currency is not None and not wrong & {"fiatAmount", "fiatCurrency"}:
         found = (fiat_problem(amount, currency.upper()) for amount in _asked(fiat) if amount is not None)
         problems += [FieldProblem("fiatAmount", shown("fiatAmount", fiat), (words,)) for words in found if words is not None][:1]
