@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, unquote_plus, urlsplit, urlunsplit
 
 import orjson
 import urllib3
 
-from chalicelib.chains.node_ips import ForbiddenNodeIp, pools
+from chalicelib.chains.node_ips import ForbiddenNodeIp, node_pool
 from chalicelib.chains.rows import Rows, Thin, thinned
 from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 
+T = TypeVar("T")
 Request = tuple[str, Sequence[Any]]
 
 _READS = re.compile(
@@ -63,6 +64,7 @@ _WORDS = 300
 _SHORTEST_PART = 4
 """Characters from which a secret is cut out of the middle of words, too."""
 _PIECE = 1 << 18
+_AT_ONCE = 4
 
 
 class Transport(Protocol):
@@ -155,14 +157,7 @@ class JsonRpc:
         self._patience = 2 * timeout
         self._batch_size = self._most = batch_size
         self._passed = 0
-        self._pool = urllib3.PoolManager(
-            maxsize=4,
-            headers=headers,
-            retries=False,
-            timeout=urllib3.Timeout(connect=connect_timeout, read=timeout),
-        )
-        if place_allowed is not None:
-            self._pool.pool_classes_by_scheme = pools(place_allowed)
+        self._pool = node_pool(headers, _AT_ONCE, connect_timeout, timeout, place_allowed)
 
     def __repr__(self) -> str:
         return "JsonRpc(...)"
@@ -256,20 +251,12 @@ class JsonRpc:
         data = orjson.dumps(body)
         methods = [each["method"] for each in (body if isinstance(body, list) else [body])]
         most = MOST_TRACED if any(method.startswith(_IN_PARTS) for method in methods) else MOST_BYTES
-        read = None if rows is None else rows()
-        try:
-            status, content = self._post(data, most, room, read)
-        except urllib3.exceptions.ProtocolError as error:
-            # A server may close an idle connection just as we write to it. Whether it read the request is unknown then.
-            if not again:
-                raise Unanswered(f"the connection to the node broke ({type(error).__name__})") from None
+
+        def post() -> tuple[int, bytes, Rows | None]:
             read = None if rows is None else rows()
-            try:
-                status, content = self._post(data, most, room, read)
-            except urllib3.exceptions.HTTPError as second:
-                raise Unanswered(f"the node can not be reached ({type(second).__name__})") from None
-        except urllib3.exceptions.HTTPError as error:
-            raise Unanswered(f"the node can not be reached ({type(error).__name__})") from None
+            return *self._post(data, most, room, read), read
+
+        status, content, read = sent(post, again)
         try:
             answer = orjson.loads(content) if read is None else read.answer()
         except (ValueError, KeyError, TypeError) as error:
@@ -304,6 +291,23 @@ class JsonRpc:
 
     def _redacted(self, text: str) -> str:
         return redacted(text, self._secrets)[:_WORDS]
+
+
+def sent(post: Callable[[], T], again: bool) -> T:
+    """What `post` gives; with `again`, of a second try where the connection broke. Raises Unanswered, and what `post` raises beside
+    urllib3's errors."""
+    try:
+        return post()
+    except urllib3.exceptions.ProtocolError as error:
+        # A server may close an idle connection just as we write to it. Whether it read the request is unknown then.
+        if not again:
+            raise Unanswered(f"the connection to the node broke ({type(error).__name__})") from None
+    except urllib3.exceptions.HTTPError as error:
+        raise Unanswered(f"the node can not be reached ({type(error).__name__})") from None
+    try:
+        return post()
+    except urllib3.exceptions.HTTPError as error:
+        raise Unanswered(f"the node can not be reached ({type(error).__name__})") from None
 
 
 def posted(

@@ -17,8 +17,8 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import orjson
 import urllib3
 
-from chalicelib.chains.node_ips import pools
-from chalicelib.chains.rpc import MOST_BYTES, MOST_TOGETHER, RpcError, TooMuchTogether, posted, redacted, secrets_of
+from chalicelib.chains.node_ips import node_pool
+from chalicelib.chains.rpc import MOST_BYTES, MOST_TOGETHER, RpcError, TooMuchTogether, posted, redacted, secrets_of, sent
 from chalicelib.chains.tron.values import words
 from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 
@@ -56,14 +56,7 @@ class TronHttp:
         self._prefix, self._query = parts.path.rstrip("/"), f"?{parts.query}" if parts.query else ""
         self._secrets = secrets_of(url)
         self._patience = 2 * timeout
-        self._pool = urllib3.PoolManager(
-            maxsize=_AT_ONCE,
-            headers=headers,
-            retries=False,
-            timeout=urllib3.Timeout(connect=connect_timeout, read=timeout),
-        )
-        if place_allowed is not None:
-            self._pool.pool_classes_by_scheme = pools(place_allowed)
+        self._pool = node_pool(headers, _AT_ONCE, connect_timeout, timeout, place_allowed)
 
     def __repr__(self) -> str:
         return "TronHttp(...)"
@@ -110,21 +103,7 @@ class TronHttp:
 
     def _exchange(self, method: str, body: bytes) -> tuple[int, bytes]:
         url = f"{self._base}{self._prefix}/{method}{self._query}"
-        try:
-            return self._post(url, body)
-        except urllib3.exceptions.ProtocolError as error:
-            # A server may close an idle connection just as we write to it. Whether it read the request is unknown then.
-            if method in _WRITES:
-                raise Unanswered(f"the connection to the node broke ({type(error).__name__})") from None
-        except urllib3.exceptions.HTTPError as error:
-            raise Unanswered(f"the node can not be reached ({type(error).__name__})") from None
-        try:
-            return self._post(url, body)
-        except urllib3.exceptions.HTTPError as error:
-            raise Unanswered(f"the node can not be reached ({type(error).__name__})") from None
-
-    def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
-        return posted(self._pool, url, body, MOST_BYTES, self._patience)
+        return sent(lambda: posted(self._pool, url, body, MOST_BYTES, self._patience), again=method not in _WRITES)
 
     def _redacted(self, text: str) -> str:
         return redacted(text, self._secrets)[:_WORDS]
