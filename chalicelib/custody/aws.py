@@ -1,9 +1,10 @@
-"""Calls to KMS, with botocore's errors turned into ours. No message of ours repeats a request or an answer."""
+"""Calls to KMS for keys, with its errors turned into ours."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from chalicelib.kms import KmsRefusal, ask_kms
 from chalicelib.usecases.ports.failures import Unavailable
 
 
@@ -23,8 +24,7 @@ class AlreadyThere(Unavailable):
     """An alias of that name exists already."""
 
 
-# Codes that speak of the ciphertext or of its context. All others (throttling, no rights, no such key) say nothing of it.
-_ALTERED = ("InvalidCiphertextException", "IncorrectKeyException")
+_KINDS = {"NotFoundException": NotThere, "AlreadyExistsException": AlreadyThere, "AccessDeniedException": Denied}
 
 
 def call(kms: Any, operation: str, what: str, **parameters: Any) -> dict[str, Any]:
@@ -33,20 +33,10 @@ def call(kms: Any, operation: str, what: str, **parameters: Any) -> dict[str, An
     Raises Unavailable (NotThere, AlreadyThere, Denied), or SecretUnusable where KMS says that the ciphertext or its context is not
     right.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    code: str
-    try:
-        answer: dict[str, Any] = getattr(kms, operation)(**parameters)
-    except ClientError as error:
-        code = str(error.response.get("Error", {}).get("Code", "unknown"))
-    except BotoCoreError as error:
-        code = type(error).__name__
-    else:
+    answer = ask_kms(kms, operation, **parameters)
+    if not isinstance(answer, KmsRefusal):
         return answer
-    # Raised outside of the handlers, so that no traceback carries botocore's message: it may quote the parameters.
-    if code in _ALTERED:
-        raise SecretUnusable(f"KMS can not open {what}: it was altered, or belongs to something else ({code})")
-    kinds = {"NotFoundException": NotThere, "AlreadyExistsException": AlreadyThere, "AccessDeniedException": Denied}
-    said = kinds.get(code, Unavailable)
-    raise said(f"KMS {operation} for {what}: {code}")
+    if answer.altered:
+        raise SecretUnusable(f"KMS can not open {what}: it was altered, or belongs to something else ({answer.code})")
+    said = _KINDS.get(answer.code, Unavailable)
+    raise said(f"KMS {operation} for {what}: {answer.code}")

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from chalicelib.domain.ids import TenantId
+from chalicelib.kms import KmsRefusal, ask_kms
 from chalicelib.settings import Settings
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.secrets import NotOurs
@@ -20,9 +21,6 @@ from chalicelib.usecases.ports.secrets import NotOurs
 PURPOSE = "webhook-secret"
 REMEMBERED = 4096
 """Opened secrets that a process keeps: at most two for each endpoint, some hundred bytes each."""
-
-# Codes that speak of the ciphertext or of its context. All others (throttling, no rights, no such key) say nothing of it.
-_ALTERED = ("InvalidCiphertextException", "IncorrectKeyException")
 
 
 def context_of(settings: Settings, tenant: TenantId, endpoint_id: str) -> dict[str, str]:
@@ -81,19 +79,10 @@ class KmsOpener:
 
 
 def _call(kms: Any, operation: str, endpoint_id: str, **parameters: Any) -> dict[str, Any]:
-    """`kms.<operation>(**parameters)`; no message of ours carries what was sent or received. Raises NotOurs, Unavailable."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    code: str
-    try:
-        answer: dict[str, Any] = getattr(kms, operation)(**parameters)
-    except ClientError as error:
-        code = str(error.response.get("Error", {}).get("Code", "unknown"))
-    except BotoCoreError as error:
-        code = type(error).__name__
-    else:
+    """`kms.<operation>(**parameters)`. Raises NotOurs, Unavailable."""
+    answer = ask_kms(kms, operation, **parameters)
+    if not isinstance(answer, KmsRefusal):
         return answer
-    # Raised outside of the handlers, so that no traceback carries botocore's message: it may quote the parameters.
-    if code in _ALTERED:
-        raise NotOurs(f"it was altered, or sealed for something else ({code})")
-    raise Unavailable(f"KMS {operation} for the secret of webhook endpoint {endpoint_id}: {code}")
+    if answer.altered:
+        raise NotOurs(f"it was altered, or sealed for something else ({answer.code})")
+    raise Unavailable(f"KMS {operation} for the secret of webhook endpoint {endpoint_id}: {answer.code}")
