@@ -23,7 +23,7 @@ TOLERATED_SECONDS = 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class NodeReader:
     """A reader of one node, and the node's health."""
 
     reader: ChainReader
@@ -39,13 +39,13 @@ def tolerated(network: Network) -> int:
     return max(1, math.ceil(TOLERATED_SECONDS / network.block_time))
 
 
-def drop_unbelievable(network: Network, tips: dict[Seen, int]) -> None:
+def drop_unbelievable(network: Network, tips: dict[NodeReader, int]) -> None:
     """Take the nodes out of `tips` that nothing can be read of at the height that they name, and one that alone is far ahead."""
     _drop_impossible(network, tips)
     _drop_alone(network, tips)
 
 
-def _drop_impossible(network: Network, tips: dict[Seen, int]) -> None:
+def _drop_impossible(network: Network, tips: dict[NodeReader, int]) -> None:
     """Take those out that are far ahead of all others and have no block there: nothing would ever be read of them."""
     while len(tips) > 1:
         second, first = sorted(tips.values())[-2:]
@@ -56,7 +56,7 @@ def _drop_impossible(network: Network, tips: dict[Seen, int]) -> None:
         del tips[ahead]
 
 
-def _drop_alone(network: Network, tips: dict[Seen, int]) -> None:
+def _drop_alone(network: Network, tips: dict[NodeReader, int]) -> None:
     """Take out who alone is far ahead, while two others are where the other is: nobody is read for the height that it names."""
     if len(tips) < 3:
         return
@@ -68,7 +68,7 @@ def _drop_alone(network: Network, tips: dict[Seen, int]) -> None:
     del tips[ahead]
 
 
-def _has(seen: Seen, number: int) -> bool:
+def _has(seen: NodeReader, number: int) -> bool:
     try:
         return seen.ask(lambda reader: reader.block_hash(number)) is not None
     except Unavailable:
@@ -76,7 +76,7 @@ def _has(seen: Seen, number: int) -> bool:
 
 
 def compared(
-    network: Network, teller: Seen, readers: Sequence[Seen], blocks: list[Block], contracts: Collection[str]
+    network: Network, teller: NodeReader, readers: Sequence[NodeReader], blocks: list[Block], contracts: Collection[str]
 ) -> list[Block]:
     """`blocks` with the transfers added that a second node tells of them. Without a second one they stay as they are."""
     for seen in readers:
@@ -97,7 +97,7 @@ def compared(
     return blocks
 
 
-def _both(network: Network, teller: Seen, second: Seen, block: Block, other: Block) -> Block:
+def _both(network: Network, teller: NodeReader, second: NodeReader, block: Block, other: Block) -> Block:
     ours, theirs = frozenset(block.transfers), frozenset(other.transfers)
     missing = [t for t in other.transfers if t not in ours and not _by_trace(t)]
     extra = [t for t in block.transfers if t not in theirs and not _by_trace(t)]
@@ -112,7 +112,7 @@ def _both(network: Network, teller: Seen, second: Seen, block: Block, other: Blo
     return replace(block, transfers=[*block.transfers, *missing])
 
 
-def _blame(seen: Seen, block: Block, left_out: list[Transfer]) -> None:
+def _blame(seen: NodeReader, block: Block, left_out: list[Transfer]) -> None:
     """Leave a node alone that proves by its own receipts what it had left out."""
     try:
         if left_out and evidence(seen.reader, block, left_out):

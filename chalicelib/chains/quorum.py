@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from chalicelib.chains.comparing import Seen, compared, drop_unbelievable, evidence, tolerated
+from chalicelib.chains.comparing import NodeReader, compared, drop_unbelievable, evidence, tolerated
 from chalicelib.chains.held import full
 from chalicelib.chains.providers import Health, in_order
 from chalicelib.domain.catalogue.catalogue import Network
@@ -42,11 +42,11 @@ class QuorumReader:
     `draw` gives numbers from 0 to 1: which ranges are compared.
     """
 
-    def __init__(self, network: Network, readers: Sequence[Seen], draw: Callable[[], float] = random.random) -> None:
+    def __init__(self, network: Network, readers: Sequence[NodeReader], draw: Callable[[], float] = random.random) -> None:
         if len(readers) < 2:
             raise ValueError("several readers are two at least")
         self._network, self._readers, self._draw = network, list(readers), draw
-        self._preferred: Seen | None = None
+        self._preferred: NodeReader | None = None
         self._told = -1
 
     def tip(self) -> int:
@@ -55,7 +55,7 @@ class QuorumReader:
         A node behind what this process has read already is passed over; so is one that names a tip and has no block there, and one
         that is far ahead of two others which agree. Of two, nobody can say which one is wrong: the higher is read.
         """
-        tips: dict[Seen, int] = {}
+        tips: dict[NodeReader, int] = {}
         trouble: Unavailable | None = None
         for seen in self._in_order():
             if tips and seen.health.rests_for:
@@ -91,7 +91,7 @@ class QuorumReader:
 
     def _most(
         self, wanted: int, ask: Callable[[ChainReader], list[T]], enough: Callable[[list[T]], bool] = lambda told: False
-    ) -> tuple[Seen, list[T]]:
+    ) -> tuple[NodeReader, list[T]]:
         """The first answer that has all that is wanted, or is `enough`; else the longest; and who told it."""
         answers = self._answers(ask)
         best = next(answers)
@@ -290,7 +290,9 @@ class QuorumReader:
     def _first(self, ask: Callable[[ChainReader], T]) -> T:
         return next(self._answers(ask))[1]
 
-    def _answers(self, ask: Callable[[ChainReader], T], readers: Iterable[Seen] | None = None) -> Iterator[tuple[Seen, T]]:
+    def _answers(
+        self, ask: Callable[[ChainReader], T], readers: Iterable[NodeReader] | None = None
+    ) -> Iterator[tuple[NodeReader, T]]:
         """Each node's answer, asked for when the caller wants one more. Raises Unavailable where none answers."""
         answered = False
         trouble: Unavailable | None = None
@@ -305,5 +307,5 @@ class QuorumReader:
         if not answered:
             raise trouble or Unavailable(f"no node of {self._network.id} answers")
 
-    def _in_order(self) -> list[Seen]:
+    def _in_order(self) -> list[NodeReader]:
         return in_order(self._readers, self._preferred)

@@ -127,10 +127,10 @@ class ChainWiring:
         nodes = self._nodes.nodes(network, impatient)
         if len(nodes) == 1:
             return self.reader_over(network, nodes[0].transport)
-        from chalicelib.chains.comparing import Seen
+        from chalicelib.chains.comparing import NodeReader
         from chalicelib.chains.quorum import QuorumReader
 
-        return QuorumReader(network, [Seen(self.reader_over(network, node.transport), node.health) for node in nodes])
+        return QuorumReader(network, [NodeReader(self.reader_over(network, node.transport), node.health) for node in nodes])
 
     def reader_over(self, network: Network, transport: Any) -> ChainReader:
         """The reader of the network's family, over one node."""

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
-from chalicelib.chains.comparing import Seen
+from chalicelib.chains.comparing import NodeReader
 from chalicelib.chains.evm.logs import LogReader
 from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.reader import EvmReader
@@ -77,7 +77,7 @@ class Shop:
         ]
         if len(readers) == 1:
             return readers[0]
-        seen = [Seen(reader, Health(number)) for number, reader in enumerate(readers, start=1)]
+        seen = [NodeReader(reader, Health(number)) for number, reader in enumerate(readers, start=1)]
         return QuorumReader(network, seen, lambda: 1.0 - compared)
 
     def scanner(self, reader: ChainReader, network: Network | None = None) -> Scanner:

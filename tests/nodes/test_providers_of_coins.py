@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from chalicelib.chains.comparing import Seen
+from chalicelib.chains.comparing import NodeReader
 from chalicelib.chains.providers import Health
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.domain.catalogue.catalogue import Network
@@ -47,7 +47,9 @@ class Behind:
         url = self.proxy.url.replace("//", f"//{login}@") if login else self.proxy.url
         patience = PATIENCE if self.proxy.fault.hang else 30.0
         transports = [wired.wiring.nodes.transport(network, url, patience), wired.wiring.nodes.transport(network, honest, 30.0)]
-        seen = [Seen(wired.wiring.chains.reader_over(network, t), Health(number)) for number, t in enumerate(transports, start=1)]
+        seen = [
+            NodeReader(wired.wiring.chains.reader_over(network, t), Health(number)) for number, t in enumerate(transports, start=1)
+        ]
         reader = QuorumReader(network, seen, lambda: 0.0)
         return Scanner(NetworkContext(network, reader, wired.store, wired.rules, wired.clock_of("live")), wired.deposits("live"))
 

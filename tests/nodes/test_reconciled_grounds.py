@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.comparing import Seen
+from chalicelib.chains.comparing import NodeReader
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.providers import Health
 from chalicelib.chains.quorum import QuorumReader
@@ -173,7 +173,7 @@ def asked_together(merchant: Merchant, ground: TokenGround, address: str) -> Non
     with pytest.raises((RpcError, Garbled)):
         reader._together([*others, address], *block[:2], "0x" + "ee" * 20)
     assert reader.balances_at(others, *block[:2], "0x" + "ee" * 20) == [0] * 599, "there is no contract"
-    several = QuorumReader(network, [Seen(reader, Health(1)), Seen(Liar(reader), Health(2))])  # type: ignore[arg-type]
+    several = QuorumReader(network, [NodeReader(reader, Health(1)), NodeReader(Liar(reader), Health(2))])  # type: ignore[arg-type]
     looks = LooksAtABlock(replace(services().context(network), reader=several))
     with pytest.raises(Unavailable, match="no two nodes"):
         looks.look([Place(address, "user", services().catalogue("live").native(merchant.slug).asset)])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.chains.comparing import Seen
+from chalicelib.chains.comparing import NodeReader
 from chalicelib.chains.providers import Health
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.domain.chain import Receipt
@@ -69,7 +69,7 @@ def behind(shop: Shop, patch: pytest.MonkeyPatch, count: int, agreement: int | N
     network = replace(shop.realm_network(), agreement_usd=agreement)
     real, old = wired.reader(network), wired.reader
     nodes = Nodes(real, [Liar(real, Health(n)) for n in range(1, count + 1)])
-    seen: list[Any] = [Seen(node, node.health) for node in nodes.all]  # type: ignore[arg-type]
+    seen: list[Any] = [NodeReader(node, node.health) for node in nodes.all]  # type: ignore[arg-type]
     reader: Any = QuorumReader(network, seen) if count > 1 else nodes.liar
     patch.setattr(wired.wiring.chains, "reader", lambda asked: reader if asked.id == network.id else old(asked))
     judge = wired.verdicts

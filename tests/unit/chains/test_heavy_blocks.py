@@ -15,7 +15,7 @@ import pytest
 
 from chalicelib.chains import held, rpc
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.comparing import Seen
+from chalicelib.chains.comparing import NodeReader
 from chalicelib.chains.evm import reader as evm_reader
 from chalicelib.chains.evm.logs import LogReader
 from chalicelib.chains.evm.reader import EvmReader
@@ -131,13 +131,15 @@ def test_a_prefix_is_no_reason_to_ask_another_node_and_is_compared_whole(
     narrow(monkeypatch, 60)
     with served(blocks.told) as url, served(counted) as other:
         second = evm(other)
-        several = QuorumReader(UNTRACED, [Seen(evm(url), Health(1)), Seen(second, Health(2))], lambda: 1.0)
+        several = QuorumReader(UNTRACED, [NodeReader(evm(url), Health(1)), NodeReader(second, Health(2))], lambda: 1.0)
         found = several.blocks(1, 20, {TOKEN})
         assert (len(found), asked) == (5, 0)
         monkeypatch.setattr(
             second, "blocks", lambda first, last, contracts: EvmReader.blocks(second, first, min(last, first + 1), contracts)
         )
-        agreed = QuorumReader(replace(UNTRACED, agreement_usd=1), [Seen(evm(url), Health(1)), Seen(second, Health(2))], lambda: 1.0)
+        agreed = QuorumReader(
+            replace(UNTRACED, agreement_usd=1), [NodeReader(evm(url), Health(1)), NodeReader(second, Health(2))], lambda: 1.0
+        )
         assert agreed.blocks(1, 20, {TOKEN}) == found
     told = [record.message for record in caplog.records if "tells" in record.message]
     assert [line.split(",")[0] for line in told] == [f"ALARM {UNTRACED.id}: of block {block.number}" for block in found]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.chains.comparing import Seen
+from chalicelib.chains.comparing import NodeReader
 from chalicelib.chains.providers import Health
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.utxo.payer import UtxoPayer
@@ -48,7 +48,7 @@ class Told:
 def readers(*units: int) -> QuorumReader:
     network: Any = SimpleNamespace(id="live:ethereum", block_time=12, agreement_usd=None)
     told: Any = [Told(each) for each in units]
-    return QuorumReader(network, [Seen(reader, Health(n)) for n, reader in enumerate(told, 1)])
+    return QuorumReader(network, [NodeReader(reader, Health(n)) for n, reader in enumerate(told, 1)])
 
 
 @pytest.mark.parametrize("nodes", [LIAR_FIRST, LIAR_SECOND])

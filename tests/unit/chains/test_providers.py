@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.chains.comparing import Seen
+from chalicelib.chains.comparing import NodeReader
 from chalicelib.chains.providers import COOL_DOWN, MOST_COOL_DOWN, Health, Node, Providers
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rpc import RpcError, TooMuch
@@ -196,7 +196,7 @@ class Chain:
 
 
 def several(time: Time, *chains: Chain, compared: bool = False) -> QuorumReader:
-    seen: list[Any] = [Seen(chain, Health(n, time)) for n, chain in enumerate(chains, start=1)]  # type: ignore[arg-type]
+    seen: list[Any] = [NodeReader(chain, Health(n, time)) for n, chain in enumerate(chains, start=1)]  # type: ignore[arg-type]
     return QuorumReader(NETWORK, seen, lambda: 0.0 if compared else 1.0)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.chains.comparing import Seen
+from chalicelib.chains.comparing import NodeReader
 from chalicelib.chains.providers import Health, Heard, electorate
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rpc import NotServed, RpcError, TooMuch
@@ -43,7 +43,7 @@ class World:
         """What a fresh function has: it remembers nothing."""
         healths = [Health(n + 1, self.seconds, name=f"node{n}") for n in range(2)]
         nodes = [Heard(Asked(self, n), health) for n, health in enumerate(healths)]
-        return QuorumReader(NETWORK, [Seen(Reader(node), health) for node, health in zip(nodes, healths, strict=True)])  # type: ignore[arg-type]
+        return QuorumReader(NETWORK, [NodeReader(Reader(node), health) for node, health in zip(nodes, healths, strict=True)])  # type: ignore[arg-type]
 
     def seconds(self) -> float:
         return self.now / 1000
