@@ -24,7 +24,7 @@ from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class NewLink:
     """A claim link before it is stored. `url` is shown once; the service keeps the token's hash alone."""
 
     token: str = field(repr=False)
@@ -38,14 +38,14 @@ class Link:
         return found
 
 
-def new_link(base: str | None) -> Link:
+def new_link(base: str | None) -> NewLink:
     """A fresh link below `base`, the public prefix of this deployment's paths; a path alone where none is known."""
     token = new_token()
-    return Link(token, f"{base or ''}/claim/{token}")
+    return NewLink(token, f"{base or ''}/claim/{token}")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class Payee:
     """Where a refund goes whose address came with it, and the id of the withdrawal to come."""
 
     text: str
@@ -68,7 +68,7 @@ class Wanted:
     tenant: TenantId
     coin: Coin
     terms: Terms
-    destination: Address | Link
+    destination: Payee | NewLink
 
 
 class Making:
@@ -85,7 +85,7 @@ class Making:
         catalogue = self._store.catalogue(network_parts(terms.network)[0])
         rules = self._withdrawals.rules(catalogue, wanted.coin)
         refund = kind_of(wanted.id)(tenant, wanted.id, terms, "awaiting_claim")
-        if isinstance(wanted.destination, Link):
+        if isinstance(wanted.destination, NewLink):
             facts = rules.judge_link(tenant, Output("", terms.amount, "address"), now)
             balance, settings = facts.balance, facts.settings
             refund = replace(refund, token=wanted.destination.hash)
@@ -104,7 +104,7 @@ class Making:
         links = [] if refund.token is None else [Save(ClaimLink(refund.token, tenant, refund.id))]
         changes: list[Change] = [Save(refund), *beside, *links, Open(refund_work(refund)), *limited.changes]
         changes += [*moved(news, views, balance, entry), *news.emit()]
-        made = Made(refund, wanted.destination.url if isinstance(wanted.destination, Link) else None)
+        made = Made(refund, wanted.destination.url if isinstance(wanted.destination, NewLink) else None)
 
         def stored(conflict: Conflict) -> Made:
             found = self._store.get(type(refund), tenant=tenant, id=refund.id) if conflict.change == changes[0] else None

@@ -21,7 +21,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.amounts import Asked, priced
 from chalicelib.usecases.refunds.cancelling import Cancelling
-from chalicelib.usecases.refunds.making import Address, Made, Making, Wanted, new_link
+from chalicelib.usecases.refunds.making import Made, Making, Payee, Wanted, new_link
 from chalicelib.usecases.refunds.ordering import Ordering
 from chalicelib.usecases.refunds.reading import Shown, found, refunded
 
@@ -62,7 +62,7 @@ class Refunds:
         now, realm = self._clock.now_ms(), tenant_parts(tenant)[1]
         refund_id = new_id("ref", now)
         base = self._public_url or wishes.gateway_url
-        destination = new_link(base) if wishes.address is None else Address(wishes.address, new_id("wd", now))
+        destination = new_link(base) if wishes.address is None else Payee(wishes.address, new_id("wd", now))
 
         def prepare() -> Prepared[Made]:
             known = refunded(self._store, tenant, invoice_id)
