@@ -81,9 +81,7 @@ def page(
 
 def unknown(root: str) -> str:
     """The page of an id that no invoice has."""
-    return parts.unknown(
-        root, "No such invoice", "There is nothing to pay here. Look at the link again, or ask the shop for a new one."
-    )
+    return parts.unknown(root, "No such invoice", parts.NOTHING_TO_PAY)
 
 
 def _in_words(shown: Mapping[str, Any], network: str) -> tuple[str, list[str]]:

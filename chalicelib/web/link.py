@@ -60,9 +60,7 @@ def page(root: str, link_id: str, shown: Mapping[str, Any], testnet: bool, typed
 
 def unknown(root: str) -> str:
     """The page of a link that there is not."""
-    return parts.unknown(
-        root, "No such link", "There is nothing to pay here. Look at the link again, or ask the shop for a new one."
-    )
+    return parts.unknown(root, "No such link", parts.NOTHING_TO_PAY)
 
 
 def _unit(shown: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 from pydantic import Field
@@ -10,6 +9,7 @@ from pydantic import Field
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.errors import RateLimitExceeded
 from chalicelib.api.models import Request
+from chalicelib.api.pages import page_root
 from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
@@ -19,7 +19,6 @@ from chalicelib.usecases.invoices.checkout import Checkout
 from chalicelib.usecases.invoices.choosing import INVOICE_ID, TooManyChoices
 from chalicelib.usecases.merchants.access import Usage, Window
 
-_PLACE = re.compile(r"(?P<root>[A-Za-z0-9/_.-]*?(?:/v1)?)/pay/.*", re.ASCII | re.DOTALL)
 _SECONDS = 2
 """How long an answer may be kept on its way: the limit without a key is for all payers behind one address."""
 _FRESH_MS = 60_000
@@ -97,7 +96,7 @@ def _page(ctx: Ctx, found: Checkout, refused: BusinessRule | InvalidParameter | 
     names = ctx.services.checkouts.names(found)
     said = None if refused is None else _words(refused)
     testnet = found.network.realm == "test"
-    text = page.page(_root(ctx), ctx.param("invoiceId"), shown, state, found.network.name, testnet, names, said)
+    text = page.page(page_root(ctx, "pay"), ctx.param("invoiceId"), shown, state, found.network.name, testnet, names, said)
     return Answer(None, status=200 if refused is None else 400, text=text, headers=_headers("accept" in shown))
 
 
@@ -105,7 +104,7 @@ def _unknown(ctx: Ctx) -> Answer:
     from chalicelib.web import checkout as page
 
     again = {"Refresh": str(_SECONDS)} if _just_made(ctx) else {}
-    return Answer(None, status=404, text=page.unknown(_root(ctx)), headers={**_headers(), **again})
+    return Answer(None, status=404, text=page.unknown(page_root(ctx, "pay")), headers={**_headers(), **again})
 
 
 def _headers(forms: bool = False) -> dict[str, str]:
@@ -118,11 +117,6 @@ def _words(refused: BusinessRule | InvalidParameter) -> str:
     if isinstance(refused, InvalidParameter):
         return "; ".join(f"{problem.field}: {', '.join(problem.constraints)}" for problem in refused.problems)
     return refused.message
-
-
-def _root(ctx: Ctx) -> str:
-    match = _PLACE.fullmatch(ctx.address)
-    return match["root"] if match else ""
 
 
 def _just_made(ctx: Ctx) -> bool:

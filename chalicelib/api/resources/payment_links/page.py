@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -14,12 +13,12 @@ from chalicelib.api.errors import STATUS, RateLimitExceeded
 from chalicelib.api.fields import amount_schema, positive_amount
 from chalicelib.api.models import Request
 from chalicelib.api.numbers import JsonNumber
+from chalicelib.api.pages import page_root
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import InvalidParameter, NotFound, ServiceError
 from chalicelib.usecases.payment_links.opening import Caller, TooManyOpened
 from chalicelib.usecases.payment_links.views import page_view
 
-_PLACE = re.compile(r"(?P<root>[A-Za-z0-9/_.-]*?(?:/v1)?)/link/.*", re.ASCII | re.DOTALL)
 _MOST_TYPED = 100
 SEE_OTHER = 303
 """The one redirect that this interface has: from the form to the invoice's own page."""
@@ -74,7 +73,7 @@ def get_link(ctx: Ctx) -> Answer:
 
 def _open(ctx: Ctx, body: LinkOpen) -> dict[str, str]:
     made = ctx.services.link_opening.open(ctx.param("id"), body.amount, Caller(ctx.source_ip, ctx.now_ms, ctx.gateway_url))
-    return {"invoiceId": made.id, "checkoutUrl": made.checkout_url or f"{_root(ctx)}/pay/{made.id}"}
+    return {"invoiceId": made.id, "checkoutUrl": made.checkout_url or f"{page_root(ctx, 'link')}/pay/{made.id}"}
 
 
 def _by_form(ctx: Ctx, body: LinkOpen) -> Answer:
@@ -101,9 +100,9 @@ def _page(ctx: Ctx, status: int, typed: str | None = None, refused: str | None =
         link_id = ctx.param("id")
         stocked, over = ctx.services.link_opening.look(link_id)
     except NotFound:
-        return Answer(None, status=404, text=page.unknown(_root(ctx)), headers=headers)
+        return Answer(None, status=404, text=page.unknown(page_root(ctx, "link")), headers=headers)
     testnet = stocked.link.tenant.endswith(":test")
-    text = page.page(_root(ctx), link_id, page_view(stocked, over), testnet, page.Typed(typed, refused))
+    text = page.page(page_root(ctx, "link"), link_id, page_view(stocked, over), testnet, page.Typed(typed, refused))
     return Answer(None, status=status, text=text, headers=headers)
 
 
@@ -120,8 +119,3 @@ def _type() -> str:
     from chalicelib.web.parts import PAGE_TYPE
 
     return PAGE_TYPE
-
-
-def _root(ctx: Ctx) -> str:
-    match = _PLACE.fullmatch(ctx.address)
-    return match["root"] if match else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -10,11 +9,11 @@ from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.models import Request
+from chalicelib.api.pages import page_root
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.usecases.refunds.claims import Claim, public
 
-_PLACE = re.compile(r"(?P<root>[A-Za-z0-9/_.-]*?(?:/v1)?)/claim/.*", re.ASCII | re.DOTALL)
 _PRIVATE = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 _NO_ADDRESS = "is needed: an address of the network"
 
@@ -116,22 +115,17 @@ def _page(
     from chalicelib.web import claim as page
 
     typed = page.Typed(asked, confirm, refused)
-    text = page.page(_root(ctx), ctx.param("token"), public(found), found.network.name, found.realm == "test", typed)
+    text = page.page(page_root(ctx, "claim"), ctx.param("token"), public(found), found.network.name, found.realm == "test", typed)
     return Answer(None, status=status, text=text, headers=_headers())
 
 
 def _unknown(ctx: Ctx) -> Answer:
     from chalicelib.web import claim as page
 
-    return Answer(None, status=404, text=page.unknown(_root(ctx)), headers=_headers())
+    return Answer(None, status=404, text=page.unknown(page_root(ctx, "claim")), headers=_headers())
 
 
 def _headers() -> dict[str, str]:
     from chalicelib.web import claim as page
 
     return {**page.HEADERS, **_PRIVATE}
-
-
-def _root(ctx: Ctx) -> str:
-    match = _PLACE.fullmatch(ctx.address)
-    return match["root"] if match else ""
