@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal
 
 LatePayments = Literal["manual", "accept", "acceptWithinPercent"]
-LATE_PAYMENTS: tuple[str, ...] = get_args(LatePayments)
 MOST_TOLERANCE = 10
 MOST_LATE = 50
 """Percent."""
