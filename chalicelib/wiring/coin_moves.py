@@ -36,19 +36,16 @@ class CoinMoveWiring:
     def coin_move_planning(self, network: Network) -> CoinMovePlanning:
         from chalicelib.usecases.treasury.consolidation.planning import CoinMovePlanning
 
-        parts, clock = self._parts, self._parts.clock_of(network.realm)
-        reader, payer = self._chains.reader(network), self._chains.coin_payer(network)
-        percent = parts.settings.collect_fee_percent
-        return CoinMovePlanning(network, reader, payer, parts.store, parts.rules, clock, parts.rates, percent)
+        parts, context, payer = self._parts, self._chains.context(network), self._chains.coin_payer(network)
+        return CoinMovePlanning(context, payer, parts.rates, parts.settings.collect_fee_percent)
 
     def cold_coins(self, network: Network) -> ColdCoins:
         """Moves out of the network's hot wallets into other wallets of ours."""
         from chalicelib.usecases.treasury.cold_storage_utxo import ColdCoins
 
-        parts, payer = self._parts, self._chains.coin_payer(network)
+        parts, context, payer = self._parts, self._chains.context(network), self._chains.coin_payer(network)
         percent, times = parts.settings.collect_fee_percent, self._transactions.renewals.times
-        clock = parts.clock_of(network.realm)
-        return ColdCoins(network, payer, parts.store, parts.rules, clock, parts.rates, percent, times)
+        return ColdCoins(context, payer, parts.rates, percent, times)
 
     @cached_property
     def wallet_coin_moves(self) -> CoinMoveSigning:

@@ -58,7 +58,7 @@ class MoveWiring:
             return chains.loan_payer(network, kind) if kind in LOANS else payer
 
         verdicts, stuck = outgoing.verdicts(network), outgoing.stuck(network)
-        booking = MoveBooking(network, context.reader, context.store, context.rules, context.clock, verdicts, payer_of)
+        booking = MoveBooking(context, verdicts, payer_of)
         room = ReplacementRoom(context, payer, stuck, TopUps(self.move_fees(network)))
         return MoveFollowing(context, payer, verdicts, stuck, booking, room, self._stakes.stuck_loans(network))
 
@@ -104,28 +104,26 @@ class MoveWiring:
         """For networks of both kinds."""
         from chalicelib.usecases.treasury.rotation import Drains
 
-        parts, reader, clock = self._parts, self._chains.reader(network), self._parts.clock_of(network.realm)
         fees, coins_pay = partial(self.move_fees, network), lambda wallet: self._coin_moves.cold_coins(network).worth(wallet)
-        return Drains(network, reader, parts.store, parts.rules, clock, parts.rates, fees, coins_pay)
+        return Drains(self._chains.context(network), self._parts.rates, fees, coins_pay)
 
     def filling_over(self, network: Network) -> FillingOver:
         """For an operator's transaction on the nonce of an open payment."""
         from chalicelib.usecases.treasury.filling_over import FillingOver
 
-        parts, outgoing = self._parts, self._transactions
-        clock, payer = parts.clock_of(network.realm), self._chains.payer(network)
-        losses, verdicts = outgoing.losses(network), outgoing.verdicts(network)
-        return FillingOver(network, parts.store, parts.rules, clock, payer, losses, verdicts)
+        context, payer = self._chains.context(network), self._chains.payer(network)
+        losses, verdicts = self._transactions.losses(network), self._transactions.verdicts(network)
+        return FillingOver(context, payer, losses, verdicts)
 
     def unsigned_moves(self, network: Network) -> UnsignedMoves:
         """For an operator's decision about a move or a coin move that was never signed."""
         from chalicelib.usecases.treasury.unsigned_moves import UnsignedMoves
         from chalicelib.usecases.wallets.utxos import pays_from_coins
 
-        parts, spends = self._parts, pays_from_coins(network)
+        spends = pays_from_coins(network)
         payer = None if spends else self._chains.payer(network)
         coins = self._chains.coin_payer(network) if spends else None
-        return UnsignedMoves(network, parts.store, parts.rules, parts.clock_of(network.realm), payer, coins)
+        return UnsignedMoves(self._chains.context(network), payer, coins)
 
     @cached_property
     def wallet_moves(self) -> MoveSigning:

@@ -72,6 +72,6 @@ class StakeWiring:
 
         if network.family != "tron" or network.simulated:
             return {}
-        parts, renewals, verdicts = self._parts, self._transactions.renewals, self._transactions.verdicts(network)
-        reader, payer = self._chains.reader(network), partial(self._chains.loan_payer, network)
-        return {kind: Stuck(network, reader, payer(kind), renewals, parts.store, parts.rules, verdicts) for kind in LOANS}
+        context, payer = self._chains.context(network), partial(self._chains.loan_payer, network)
+        renewals, verdicts = self._transactions.renewals, self._transactions.verdicts(network)
+        return {kind: Stuck(context, payer(kind), renewals, verdicts) for kind in LOANS}

@@ -40,15 +40,13 @@ class TransactionWiring:
         """The rule when to replace a transaction of ours. For account networks, and for one poll."""
         from chalicelib.usecases.transactions.replacements import Stuck
 
-        parts, verdicts = self._parts, self.verdicts(network)
-        reader, payer = self._chains.reader(network), self._chains.payer(network)
-        return Stuck(network, reader, payer, self.renewals, parts.store, parts.rules, verdicts)
+        context, payer = self._chains.context(network), self._chains.payer(network)
+        return Stuck(context, payer, self.renewals, self.verdicts(network))
 
     def verdicts(self, network: Network) -> Verdicts:
         from chalicelib.usecases.transactions.finality import Verdicts
 
-        parts, reader = self._parts, self._chains.reader(network)
-        return Verdicts(network, reader, parts.store, parts.rates, parts.clock_of(network.realm))
+        return Verdicts(self._chains.context(network), self._parts.rates)
 
     def node_votes(self, network: Network) -> NodeVotes:
         """The nodes of a network that have a vote. On the machines' clock, as the nodes are."""
@@ -89,19 +87,17 @@ class TransactionWiring:
         from chalicelib.usecases.transactions.give_up import GivingUp
         from chalicelib.usecases.wallets.utxos import pays_from_coins
 
-        parts, coins = self._parts, self._chains.coin_payer(network) if pays_from_coins(network) else None
-        clock, losses, verdicts = parts.clock_of(network.realm), self.losses(network), self.verdicts(network)
-        return GivingUp(network, parts.store, parts.rules, clock, losses, verdicts, coins)
+        coins = self._chains.coin_payer(network) if pays_from_coins(network) else None
+        return GivingUp(self._chains.context(network), self.losses(network), self.verdicts(network), coins)
 
     def given_up_watching(self, network: Network) -> GivenUpWatching:
         from chalicelib.usecases.transactions.given_up_watching import GivenUpWatching
         from chalicelib.usecases.wallets.utxos import pays_from_coins
 
-        parts, clock = self._parts, self._parts.clock_of(network.realm)
         counts = not pays_from_coins(network) and (network.simulated or network.family != "tron")
         payer = self._chains.payer(network) if counts else None
         losses, verdicts = self.losses(network), self.verdicts(network)
-        return GivenUpWatching(network, parts.store, parts.rules, clock, losses, verdicts, parts.rates, payer)
+        return GivenUpWatching(self._chains.context(network), losses, verdicts, self._parts.rates, payer)
 
     def answers(self, network: Network) -> Answers:
         """The cache of nodes' answers, for use cases that follow the same transactions in one run."""

@@ -71,7 +71,7 @@ class PayoutBooking:
             verdicts,
             rates_of,
         )
-        self._losing = Losing(context.network, context.reader, context.store, context.rules, losses, sent.told_nonces)
+        self._losing = Losing(context, losses, sent.told_nonces)
 
     def ripen(self, withdrawal: Withdrawal, order: PaymentOrder, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> bool:
         """One of its transactions is in the chain, be it the newest or an earlier one: that one has paid. Settle it once its block

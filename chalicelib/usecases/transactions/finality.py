@@ -24,7 +24,7 @@ from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import Cursor, Receipt
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.transactions.sightings import Ours, Seen, Sighting
-from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader, Jury
 from chalicelib.usecases.ports.store import Store
@@ -71,9 +71,9 @@ def scanned_so_far(network: Network, reader: ChainReader, store: Store) -> Scann
 class Verdicts:
     """For one network and one poll."""
 
-    def __init__(self, network: Network, reader: ChainReader, store: Store, rates: RatesOf, clock: Clock) -> None:
-        self._network, self._reader, self._store = network, reader, store
-        self._rates, self._clock = rates, clock
+    def __init__(self, context: NetworkContext, rates: RatesOf) -> None:
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._rates, self._clock = rates, context.clock
         self._told: dict[str, tuple[list[Receipt | None], Iterator[Receipt | None]]] = {}
 
     def scanned(self) -> Scanned:

@@ -20,11 +20,10 @@ from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import WorkKind
 from chalicelib.usecases.base.kill_switch import put_back
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Close, Open, Save, Still
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
@@ -55,18 +54,9 @@ class Wanted:
 class GivingUp:
     """Of one network. Needs no key."""
 
-    def __init__(
-        self,
-        network: Network,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
-        losses: Losses,
-        verdicts: Verdicts,
-        coins: CoinPayer | None = None,
-    ) -> None:
+    def __init__(self, context: NetworkContext, losses: Losses, verdicts: Verdicts, coins: CoinPayer | None = None) -> None:
         """`coins` is there on networks of coins."""
-        self._network, self._store, self._rules, self._clock = network, store, rules, clock
+        self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
         self._losses, self._verdicts, self._coins = losses, verdicts, coins
 
     def give_up(self, id: str, by: str, reason: str) -> GivenUp:

@@ -19,7 +19,6 @@ from dataclasses import replace
 from functools import partial
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.ledger import Balance, JournalEntry
@@ -32,14 +31,12 @@ from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.losses import Losses, has_nonces
 from chalicelib.usecases.transactions.marks import Record, traces_of
@@ -55,16 +52,13 @@ class GivenUpWatching:
 
     def __init__(
         self,
-        network: Network,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
+        context: NetworkContext,
         losses: Losses,
         verdicts: Verdicts,
         rates_of: RatesOf,
         payer: ChainPayer | None,
     ) -> None:
-        self._network, self._store, self._rules, self._clock = network, store, rules, clock
+        self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
         self._losses, self._verdicts, self._rates_of, self._payer = losses, verdicts, rates_of, payer
 
     def work(self, more: Callable[[], bool]) -> None:

@@ -6,16 +6,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules, Signed
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.withdrawals.withdrawals import Priority, Usurped
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.accounts import ChainPayer
-from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.losses import Losses, has_nonces, sent_from
 from chalicelib.usecases.transactions.open_nonces import open_nonces
@@ -52,18 +49,10 @@ class Waiting:
 class Stuck:
     """Which transactions are stuck, for one poll: it asks for the nonce of a wallet once, however many wait. Signs nothing."""
 
-    def __init__(
-        self,
-        network: Network,
-        reader: ChainReader,
-        payer: ChainPayer,
-        rules: RenewalRules,
-        store: Store,
-        forms: AddressRules,
-        verdicts: Verdicts,
-    ) -> None:
+    def __init__(self, context: NetworkContext, payer: ChainPayer, rules: RenewalRules, verdicts: Verdicts) -> None:
+        network, reader, store = context.network, context.reader, context.store
         self._network, self._reader, self._payer, self._rules, self._store = network, reader, payer, rules, store
-        self._forms, self._losses, self._gaps = forms, Losses(network, reader, store), NoteGaps(network, store)
+        self._forms, self._losses, self._gaps = context.rules, Losses(network, reader, store), NoteGaps(network, store)
         self._verdicts = verdicts
         self._following: dict[str, int] = {}
         self._looked: set[str] = set()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chalicelib.domain.addresses.addresses import Wallet
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.catalogue.coin_settings import PERCENTAGE, NoFreshRate, limit_units
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import new_id
@@ -28,14 +28,12 @@ from chalicelib.domain.treasury.consolidations import (
 from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS, HeldCoins
 from chalicelib.usecases.base.address_forms import same_place
 from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Open, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.treasury.consolidation.parts import built, open_moves, unspent_of
 from chalicelib.usecases.wallets.booked import booked_at
 from chalicelib.usecases.wallets.utxos import coins_of
@@ -50,19 +48,9 @@ PAYOUT_VSIZE = 350
 class ColdCoins:
     """For one network. Builds what is to be signed; signs nothing."""
 
-    def __init__(
-        self,
-        network: Network,
-        payer: CoinPayer,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
-        rates: RatesOf,
-        fee_percent: int,
-        fee_times: int,
-    ) -> None:
-        self._network, self._payer, self._store, self._rules = network, payer, store, rules
-        self._clock, self._rates, self._fee_percent, self._fee_times = clock, rates, fee_percent, fee_times
+    def __init__(self, context: NetworkContext, payer: CoinPayer, rates: RatesOf, fee_percent: int, fee_times: int) -> None:
+        self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
+        self._payer, self._rates, self._fee_percent, self._fee_times = payer, rates, fee_percent, fee_times
 
     def look(self) -> CoinMove | None:
         """Plan what goes to the cold wallet, where the hot one is above its ceiling; it. Raises Unavailable, Conflict."""

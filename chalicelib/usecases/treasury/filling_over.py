@@ -14,19 +14,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.treasury.moves import Move, Origin, move_command, move_work
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.base.kill_switch import put_back
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Open, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Verdicts
 from chalicelib.usecases.transactions.give_up import MOST_REASON, located
 from chalicelib.usecases.transactions.losses import Losses, has_nonces
@@ -44,17 +41,8 @@ class NotFilled(Exception):
 class FillingOver:
     """Of one network whose transactions have nonces. Needs no key."""
 
-    def __init__(
-        self,
-        network: Network,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
-        payer: ChainPayer,
-        losses: Losses,
-        verdicts: Verdicts,
-    ) -> None:
-        self._network, self._store, self._rules, self._clock = network, store, rules, clock
+    def __init__(self, context: NetworkContext, payer: ChainPayer, losses: Losses, verdicts: Verdicts) -> None:
+        self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
         self._payer, self._losses, self._verdicts = payer, losses, verdicts
 
     def plan(self, id: str, by: str, reason: str) -> Move:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from chalicelib.domain.addresses.addresses import OnChain, RetiredWallet, Wallet
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, limit_units
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import FeeQuote
@@ -31,15 +31,12 @@ from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.bundles import Bundle, bundle_work
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Save, Still
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.treasury.consolidation.parts import open_moves
 from chalicelib.usecases.treasury.moves.planning import planned
@@ -73,19 +70,15 @@ class Drains:
 
     def __init__(
         self,
-        network: Network,
-        reader: ChainReader,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
+        context: NetworkContext,
         rates_of: RatesOf,
         fees: Callable[[], MoveFees],
         coins_pay: Callable[[Wallet], bool],
     ) -> None:
         """`fees`: for a network of accounts; `coins_pay`: whether a wallet's coins are worth their fee, for a network of coins."""
-        self._network, self._reader, self._store = network, reader, store
-        self._rules, self._clock, self._rates_of = rules, clock, rates_of
-        self._fees, self._coins_pay, self._begun = fees, coins_pay, Begun(store, network)
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._rules, self._clock, self._rates_of = context.rules, context.clock, rates_of
+        self._fees, self._coins_pay, self._begun = fees, coins_pay, Begun(context.store, context.network)
 
     def work(self, more: Callable[[], bool]) -> None:
         """Bring every open drain a step on; open again where something arrived. Raises Unavailable, Failures."""

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import logging
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.treasury.consolidations import UNSIGNED, CoinMove
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.withdrawals import NonceUse
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer
-from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.give_up import NotGivenUp
 from chalicelib.usecases.transactions.losses import has_nonces
 from chalicelib.usecases.transactions.unsigned import decided, demand_unsigned, demand_unspent
@@ -30,11 +27,9 @@ log = logging.getLogger(__name__)
 class UnsignedMoves:
     """Of one network, of accounts or of coins. Needs no key."""
 
-    def __init__(
-        self, network: Network, store: Store, rules: AddressRules, clock: Clock, payer: ChainPayer | None, coins: CoinPayer | None
-    ) -> None:
+    def __init__(self, context: NetworkContext, payer: ChainPayer | None, coins: CoinPayer | None) -> None:
         """`payer` is there on account networks, `coins` on UTXO networks."""
-        self._network, self._store, self._rules, self._clock = network, store, rules, clock
+        self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
         self._payer, self._coins = payer, coins
 
     def give_up(self, id: str, by: str, reason: str) -> None:

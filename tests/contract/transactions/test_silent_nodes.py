@@ -12,6 +12,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import no_rates
 from chalicelib.domain.transactions.node_silence import NodeSilence
 from chalicelib.domain.transactions.sightings import Sighting
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Delete
 from chalicelib.usecases.transactions.finality import Verdicts
 from chalicelib.wiring import services
@@ -119,7 +120,8 @@ def rateless(wired: Any) -> Callable[[Network], Verdicts]:
     """Verdicts of somebody who knows no rate."""
 
     def verdicts(asked: Network) -> Verdicts:
-        return Verdicts(replace(asked, agreement_usd=1_000), wired.reader(asked), wired.store, no_rates, wired.clock)
+        watched = replace(asked, agreement_usd=1_000)
+        return Verdicts(NetworkContext(watched, wired.reader(asked), wired.store, wired.rules, wired.clock), no_rates)
 
     return verdicts
 

@@ -15,6 +15,7 @@ from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.accounts import Explained, Opened
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.second_reader import Order
@@ -251,7 +252,8 @@ def begun(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> bool:
     made: Any = chain
     record: Any = type("Lost", (), {"id": "record", "nonce": 7})()
     monkeypatch.setattr("chalicelib.usecases.transactions.accounts.losing.by_whom", lambda *_: "a stranger")
-    return Losing(ETHEREUM, made, made, made, made, lambda wallet: chain.told).begin(record, "Wallet", WATCH, Scanned(100, 100, {}))
+    losing = Losing(NetworkContext(ETHEREUM, made, made, made, made), made, lambda wallet: chain.told)
+    return losing.begin(record, "Wallet", WATCH, Scanned(100, 100, {}))
 
 
 def test_a_loss_waits_for_nonces_that_may_come_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

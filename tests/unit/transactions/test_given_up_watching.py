@@ -11,6 +11,7 @@ from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.given_up_watching import GivenUpWatching
@@ -40,9 +41,9 @@ class Losses:
 def test_what_expires_is_looked_for_as_long_as_a_block_may_take_it(behind: int, ended: list[str]) -> None:
     """It lives ten minutes, which are more than 128 blocks, and nobody waits for its end before he gives it up."""
     network, store = tron(), Store()
-    watching = GivenUpWatching(
-        network, cast(Any, store), cast(Any, None), cast(Any, None), cast(Any, Losses()), cast(Any, None), cast(Any, None), None
-    )
+    nothing: Any = None
+    context = NetworkContext(network, nothing, cast(Any, store), nothing, nothing)
+    watching = GivenUpWatching(context, cast(Any, Losses()), nothing, nothing, None)
     decision = GivenUp("stk_1", network.id, "stake", "", "me", "why", 0, 1_000, ("01" * 32,))
     stake = cast(Stake, SimpleNamespace(txids=("01" * 32,), nonce=None))
     watching._seen(decision, stake, Scanned(1_000 + behind, 1_000 + behind, {}))

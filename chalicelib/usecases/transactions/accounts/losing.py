@@ -8,15 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder
 from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.given_up import watched_on
 from chalicelib.usecases.transactions.losses import Losses, has_nonces
@@ -30,18 +27,10 @@ NONCE_USED = "another transaction used the nonce of its own: it can not be mined
 class Losing:
     """Lost nonces of one network, for one poll."""
 
-    def __init__(
-        self,
-        network: Network,
-        reader: ChainReader,
-        store: Store,
-        rules: AddressRules,
-        losses: Losses,
-        told_nonces: Callable[[str], Sequence[int | None]],
-    ) -> None:
+    def __init__(self, context: NetworkContext, losses: Losses, told_nonces: Callable[[str], Sequence[int | None]]) -> None:
         """`told_nonces` as `ChainPayer.told_nonces`."""
-        self._network, self._reader, self._store, self._rules, self._losses = network, reader, store, rules, losses
-        self._told_nonces = told_nonces
+        self._network, self._reader, self._store, self._rules = context.network, context.reader, context.store, context.rules
+        self._losses, self._told_nonces = losses, told_nonces
 
     def begin(self, record: PaymentOrder | Move, wallet: str, watch: GivenUp, scanned: Scanned) -> bool:
         """Prepare the loss of `record`; False while it has to wait. The caller then ends the record, in a transaction of its own.

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chalicelib.domain.addresses.addresses import Address
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, collects, limit_units
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.deposits.deposits import Deposit
@@ -34,16 +34,13 @@ from chalicelib.domain.treasury.consolidations import (
 from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS
 from chalicelib.usecases.base.address_forms import same_place
 from chalicelib.usecases.base.current_wallets import wallet_of
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Open, Save, Still
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.treasury.consolidation.approval import Consolidations, Why
 from chalicelib.usecases.treasury.consolidation.parts import built, open_moves, outpoint_of, queue_of, spendable, unspent_of
@@ -61,21 +58,11 @@ MOST_ASKED = 20
 class CoinMovePlanning:
     """For one network. Builds what is to be signed; signs nothing."""
 
-    def __init__(
-        self,
-        network: Network,
-        reader: ChainReader,
-        payer: CoinPayer,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
-        rates: RatesOf,
-        fee_percent: int,
-    ) -> None:
-        self._network, self._payer, self._store, self._rules = network, payer, store, rules
-        self._clock, self._rates, self._fee_percent = clock, rates, fee_percent
-        self._shown = Consolidations(store, rules, network)
-        self._spent = SpentCoins(network, reader, payer, store, rules)
+    def __init__(self, context: NetworkContext, payer: CoinPayer, rates: RatesOf, fee_percent: int) -> None:
+        self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
+        self._payer, self._rates, self._fee_percent = payer, rates, fee_percent
+        self._shown = Consolidations(context.store, context.rules, context.network)
+        self._spent = SpentCoins(context, payer)
 
     def look(self, scanned: Scanned) -> CoinMove | None:
         """Plan a consolidation where one is due; it. Does nothing where one is under way, or where it was looked for lately.

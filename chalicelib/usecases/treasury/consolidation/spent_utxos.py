@@ -5,16 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.consolidations import MovedCoin
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.losses import Losses
 
@@ -27,9 +24,9 @@ _NAMED = 3
 class SpentCoins:
     """Of one network of coins, for one look. Every method raises Unavailable."""
 
-    def __init__(self, network: Network, reader: ChainReader, payer: CoinPayer, store: Store, rules: AddressRules) -> None:
-        self._network, self._payer, self._store, self._rules = network, payer, store, rules
-        self._losses = Losses(network, reader, store)
+    def __init__(self, context: NetworkContext, payer: CoinPayer) -> None:
+        self._network, self._store, self._rules, self._payer = context.network, context.store, context.rules, payer
+        self._losses = Losses(context.network, context.reader, context.store)
 
     def spent(self, asset: AssetId, denied: Sequence[MovedCoin], scanned: Scanned) -> list[MovedCoin]:
         """Those of `denied`, coins of `asset` that the node denies, that are spent for good; none of them is a move's. Told with an

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.ledger import JournalEntry
@@ -23,13 +22,10 @@ from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Usurped
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.base.address_forms import account_at, form_of
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.accounts.losing import NONCE_USED, Losing
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.forgotten import unlike_met
@@ -46,20 +42,11 @@ log = logging.getLogger(__name__)
 class MoveBooking:
     """Books and unbooks the moves of one network. Needs no key."""
 
-    def __init__(
-        self,
-        network: Network,
-        reader: ChainReader,
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
-        verdicts: Verdicts,
-        payer_of: Callable[[MoveKind], ChainPayer],
-    ) -> None:
+    def __init__(self, context: NetworkContext, verdicts: Verdicts, payer_of: Callable[[MoveKind], ChainPayer]) -> None:
         """`payer_of` explains the bytes of a kind."""
-        self._network, self._reader, self._verdicts, self._payer_of = network, reader, verdicts, payer_of
-        self._store, self._rules, self._clock = store, rules, clock
-        self._losing = Losing(network, reader, store, rules, Losses(network, reader, store), self._told_nonces)
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._rules, self._clock, self._verdicts, self._payer_of = context.rules, context.clock, verdicts, payer_of
+        self._losing = Losing(context, Losses(context.network, context.reader, context.store), self._told_nonces)
 
     def ripen(self, before: Move, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> bool:
         """Book a move that a node has in its chain, once that is deep enough and believed; whether it is deep enough by the node's
