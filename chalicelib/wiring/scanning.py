@@ -47,7 +47,7 @@ class ScanningWiring:
     def rescanner(self, network: Network) -> Rescanner:
         from chalicelib.usecases.scanning.rescans import Rescanner
 
-        return Rescanner(self._chains.context(network), self.scanner(network))
+        return Rescanner(self._chains.context(network), self.scanner(network).recorder)
 
     @cached_property
     def rescans(self) -> Rescans:
@@ -59,4 +59,4 @@ class ScanningWiring:
         from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
 
         page = self._parts.settings.reconcile_page
-        return InternalTransfers(self._chains.context(network), self.scanner(network), page)
+        return InternalTransfers(self._chains.context(network), self.scanner(network).recorder, page)

@@ -73,20 +73,19 @@ class Side:
         return reader
 
     def balance_booker(
-        self, tracing: Any = "off", *, reader: EvmReader | None = None, scanner: Any = None, page: int = 500
+        self, tracing: Any = "off", *, reader: EvmReader | None = None, recorder: Any = None, page: int = 500
     ) -> InternalTransfers:
         wired, reader = services(), reader or self.reader(tracing)
-        scanner = scanner or self.scanner(reader)
-        return InternalTransfers(
-            NetworkContext(self.network(tracing), reader, wired.store, wired.rules, wired.clock_of("live")), scanner, page
-        )
+        context = NetworkContext(self.network(tracing), reader, wired.store, wired.rules, wired.clock_of("live"))
+        return InternalTransfers(context, recorder or self.scanner(reader).recorder, page)
 
     def rescan(self, blocks: int = 60, store: Any = None) -> None:
         """Look at the last blocks again, with a node that traces."""
         reader = self.reader()
         cursor = self.scanner(reader).start()
-        told = reader.blocks(max(self.begun[0] + 1, cursor.number - blocks), cursor.number, self.scanner(reader).contracts())
-        self.scanner(reader, store).record(told, cursor.epoch)
+        contracts = self.scanner(reader).recorder.contracts()
+        told = reader.blocks(max(self.begun[0] + 1, cursor.number - blocks), cursor.number, contracts)
+        self.scanner(reader, store).recorder.record(told, cursor.epoch)
 
     def deep(self, tracing: Any = "auto") -> None:
         mine(self.node.rpc, DEPTH)
@@ -204,17 +203,13 @@ def test_whoever_dies_while_booking_has_booked_nothing(side: Side) -> None:
     side.contract_pays(address)
     side.deep("off")
 
-    class Dying(Scanner):
+    class Dying:
         def record(self, *_: Any, **__: Any) -> Any:
             raise Unavailable("the function ends here")
 
-    wired, reader = services(), side.reader("off")
-    dying = Dying(
-        NetworkContext(side.network("off"), reader, wired.store, wired.rules, wired.clock_of("live")), wired.deposits("live")
-    )
     with pytest.raises(Unavailable):
-        side.balance_booker(reader=reader, scanner=dying).check([address.lower()])
-    assert wired.store.get(BalanceBooking, network=side.network().id, address=address.lower()) is None
+        side.balance_booker(recorder=Dying()).check([address.lower()])
+    assert services().store.get(BalanceBooking, network=side.network().id, address=address.lower()) is None
     assert [side.balance_booker().check([address.lower()]) for _ in range(2)] == [1, 0]
     side.poll("off")
     assert side.credited() - before == 1
@@ -347,17 +342,16 @@ def test_traced_while_it_is_booked(side: Side) -> None:
     side.contract_pays(address)
     side.deep("off")
 
-    class Late(Scanner):
+    reader = side.reader("off")
+    recorder = side.scanner(reader).recorder
+
+    class Late:
         def record(self, *what: Any, **how: Any) -> Any:
             side.rescan()
-            return super().record(*what, **how)
+            return recorder.record(*what, **how)
 
-    wired, reader = services(), side.reader("off")
-    late = Late(
-        NetworkContext(side.network("off"), reader, wired.store, wired.rules, wired.clock_of("live")), wired.deposits("live")
-    )
     with pytest.raises(Conflict):
-        side.balance_booker(reader=reader, scanner=late).check([address.lower()])
+        side.balance_booker(reader=reader, recorder=Late()).check([address.lower()])
     side.deep("off")
     assert side.balance_booker().check([address.lower()]) == 0
     assert side.credited() - before == 1

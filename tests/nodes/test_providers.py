@@ -235,7 +235,7 @@ def test_what_a_single_node_says_has_failed_is_found_by_a_rescan(shop: Shop) -> 
     made = shop.stack.call("POST", "/v1/networks/arbitrum/rescan", shop.stack.keys["admin_live"], asked)
     assert made.status == 201, made.body
     context = replace(services().context(shop.network), reader=shop.reader(shop.proxy.url))
-    Rescanner(context, scanner).work(lambda: True)
+    Rescanner(context, scanner.recorder).work(lambda: True)
     assert polls(scanner) == 0
     assert (shop.status(ether), shop.status(token)) == ("completed", "completed")
     assert grown(before, shop.available()) == (2, 30)
@@ -325,7 +325,7 @@ def test_what_was_left_out_beside_a_large_payment_is_told(shop: Shop, caplog: py
     assert "ALARM live:arbitrum: 1 payments to us in block" in caplog.text
     tip = shop.tip()
     scanner = shop.scanner(reader)
-    scanner.record(reader.blocks(tip - CONFIRMATIONS, tip, {shop.usdt.lower()}), scanner.start().epoch)
+    scanner.recorder.record(reader.blocks(tip - CONFIRMATIONS, tip, {shop.usdt.lower()}), scanner.start().epoch)
     assert polls(scanner, 1) == 0
     assert (shop.status(lost), grown(before, shop.available())) == ("completed", (0, 60))
 
@@ -423,7 +423,7 @@ def forwarded(shop: Shop, made: Any, ether: int) -> str:
 
 def balance_booker(shop: Shop, reader: ChainReader, network: Network) -> InternalTransfers:
     wired = services()
-    return InternalTransfers(replace(wired.context(network), reader=reader), shop.scanner(reader, network))
+    return InternalTransfers(replace(wired.context(network), reader=reader), shop.scanner(reader, network).recorder)
 
 
 def reconciled(shop: Shop, reader: ChainReader, network: Network) -> int:
@@ -464,7 +464,7 @@ def test_what_no_node_can_trace_is_found_in_the_balance_and_booked_once(shop: Sh
     tip = shop.tip()
     tracing = shop.scanner(shop.reader(shop.node.url))
     cursor = tracing.start()
-    assert tracing.record(shop.reader(shop.node.url).blocks(tip - 30, tip, ()), cursor.epoch).blocks == 31
+    assert tracing.recorder.record(shop.reader(shop.node.url).blocks(tip - 30, tip, ()), cursor.epoch).blocks == 31
     polls(tracing, 2)
     assert grown(before, shop.available()) == (3, 0)
     assert audit(services().store) == []

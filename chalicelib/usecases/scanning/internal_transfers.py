@@ -45,7 +45,7 @@ from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Balances
 from chalicelib.usecases.scanning.open_invoices import AT_ONCE, next_looks
-from chalicelib.usecases.scanning.scanner import Scanner
+from chalicelib.usecases.scanning.recording import Recorder
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +58,9 @@ MOST_PENDING = 100
 class InternalTransfers:
     """`page`: how many rows of the table one step of the round reads; 0 for no round."""
 
-    def __init__(self, context: NetworkContext, scanner: Scanner, page: int = 500) -> None:
+    def __init__(self, context: NetworkContext, recorder: Recorder, page: int = 500) -> None:
         self._context, self._network, self._reader, self._store = context, context.network, context.reader, context.store
-        self._clock, self._scanner, self._page = context.clock, scanner, page
+        self._clock, self._recorder, self._page = context.clock, recorder, page
 
     def work(self, more: Callable[[], bool]) -> int:
         """Compare the next addresses with open invoices; the number of differences recorded. Raises Unavailable, Conflict.
@@ -256,7 +256,7 @@ class InternalTransfers:
         transfer = Transfer(block_hash, position_of(number, address), None, "", address, amount)
         claim = Claim(booking, known.units, known.pending)
         block = Block(number, block_hash, "", headers[0].time, [transfer])
-        self._scanner.record([block], cursor.epoch, claim=claim, tip=cursor.tip)
+        self._recorder.record([block], cursor.epoch, claim=claim, tip=cursor.tip)
         if not self._standing([deposit]):
             raise Unavailable(f"{self._network.id}: what {address} has at block {number} could not be proven")
         log.warning("%s: %s has %d more than blocks tell, at block %d: booked", self._network.id, address, amount, number)

@@ -26,8 +26,8 @@ from chalicelib.usecases.ports.changes import Close, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.scanning.recording import Recorder
 from chalicelib.usecases.scanning.reorganisations import batch_blocks
-from chalicelib.usecases.scanning.scanner import Scanner
 
 OPEN_AT_ONCE = 20
 """Unfinished rescans of one network that a poll looks at: those that were not tried for longest."""
@@ -75,9 +75,9 @@ class Rescans:
 class Rescanner:
     """Carries out the rescans of one network, after the poll has scanned new blocks."""
 
-    def __init__(self, context: NetworkContext, scanner: Scanner) -> None:
+    def __init__(self, context: NetworkContext, recorder: Recorder) -> None:
         self._network, self._reader, self._store = context.network, context.reader, context.store
-        self._clock, self._scanner = context.clock, scanner
+        self._clock, self._recorder = context.clock, recorder
 
     def work(self, more: Callable[[], bool]) -> None:
         """Go on with every open rescan, until `more` says that the time is over.
@@ -121,11 +121,11 @@ class Rescanner:
             # A reorganisation is being followed: it decides first what the chain is.
             raise Unavailable(f"{self._network.id} is not scanned as far as {rescan.id} wants to look")
         last = min(rescan.to_block, rescan.next_block + batch_blocks(self._network) - 1, cursor.number)
-        blocks = self._reader.blocks(rescan.next_block, last, self._scanner.contracts())
+        blocks = self._reader.blocks(rescan.next_block, last, self._recorder.contracts())
         self._check(blocks, rescan.next_block, last, cursor)
         # What is left over of a block is its own rescan's; that one comes again until all of the block is recorded.
         comes_again = rescan.from_block == rescan.to_block
-        recorded = self._scanner.record(blocks, cursor.epoch, more, tip=cursor.tip, comes_again=comes_again)
+        recorded = self._recorder.record(blocks, cursor.epoch, more, tip=cursor.tip, comes_again=comes_again)
         if not recorded.blocks:
             return rescan
         after = replace(next_version(rescan), next_block=rescan.next_block + recorded.blocks)

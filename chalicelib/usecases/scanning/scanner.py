@@ -22,7 +22,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.work import Work
@@ -30,14 +29,13 @@ from chalicelib.usecases.base.fairness import MOST_AT_ONCE, MOST_TO_ONE
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.deposits.deposits import Deposits
-from chalicelib.usecases.deposits.recorded_before import Claim
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.ports.queues import RangeQueue
 from chalicelib.usecases.scanning.backlog import Backlog
 from chalicelib.usecases.scanning.leftovers import Leftovers
 from chalicelib.usecases.scanning.quorum import LargePayments
-from chalicelib.usecases.scanning.recording import Recorded, Recorder
+from chalicelib.usecases.scanning.recording import Recorder
 from chalicelib.usecases.scanning.reorganisations import Reorganisations, batch_blocks
 
 log = logging.getLogger(__name__)
@@ -56,10 +54,10 @@ class Scanner:
         self._network, self._reader, self._store, self._clock = context.network, context.reader, context.store, context.clock
         self._deposits = deposits
         self._leftovers = Leftovers(context.network, context.store, context.clock)
-        self._recorder = Recorder(context, deposits, self._leftovers)
+        self.recorder = Recorder(context, deposits, self._leftovers)
         self._forks = Reorganisations(context, deposits)
         self._large = LargePayments(context, deposits.rates)
-        self.backlog = Backlog(context, self._recorder, queue)
+        self.backlog = Backlog(context, self.recorder, queue)
 
     def start(self, seconds_ago: int = 0) -> Cursor:
         """Set the network's cursor to the chain's tip, unless it has one; the cursor. Nothing before can be ours.
@@ -133,7 +131,7 @@ class Scanner:
         if shared is not cursor:
             return shared, True
         last = min(tip, cursor.number + batch_blocks(self._network))
-        linked = self._linked(cursor, self._reader.blocks(cursor.number + 1, last, self._recorder.contracts()))
+        linked = self._linked(cursor, self._reader.blocks(cursor.number + 1, last, self.recorder.contracts()))
         if not linked:
             return cursor, linked is None
         read = linked[-1].number
@@ -173,7 +171,7 @@ class Scanner:
 
     def _pass(self, cursor: Cursor, blocks: Sequence[Block], tip: int, more: Callable[[], bool]) -> Cursor:
         """Store what is ours in `blocks`, then let the cursor pass them: those that there was time for."""
-        recorded = self.record(blocks, cursor.epoch, more, MOST_AT_ONCE, tip=tip)
+        recorded = self.recorder.record(blocks, cursor.epoch, more, MOST_AT_ONCE, tip=tip)
         blocks = blocks[: recorded.blocks]
         if not blocks:
             return cursor
@@ -184,23 +182,6 @@ class Scanner:
         after = after.noted(blocks[0].number)
         self._store.commit([Save(after)])
         return after
-
-    def contracts(self) -> dict[str, Coin]:
-        """The network's tokens by the storage form of their contracts."""
-        return self._recorder.contracts()
-
-    def record(
-        self,
-        blocks: Sequence[Block],
-        epoch: int,
-        more: Callable[[], bool] = lambda: True,
-        most: int | None = None,
-        claim: Claim | None = None,
-        tip: int = 0,
-        comes_again: bool = False,
-    ) -> Recorded:
-        """See `Recorder.record`."""
-        return self._recorder.record(blocks, epoch, more, most, claim, tip, comes_again)
 
     def confirm(self, cursor: Cursor, more: Callable[[], bool]) -> None:
         """Credit the pending deposits that are deep enough below `cursor`, and still in the chain: a fair share of each owner

@@ -38,7 +38,7 @@ class Twice:
         self.hold(transfer)
         if self.path == "unnoticed":
             scanner = services().scanner(self.shop.realm_network())
-            scanner.record(self.node.blocks(self.height, self.height, {}), self.epoch())
+            scanner.recorder.record(self.node.blocks(self.height, self.height, {}), self.epoch())
             return
         self.shop.turn()
         if self.path == "credited":

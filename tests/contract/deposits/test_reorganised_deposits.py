@@ -229,6 +229,6 @@ def test_deeper_than_is_followed_is_the_operators(
     (block,) = twice.node._real.blocks(twice.height, twice.height, {})
     changed = replace(block, hash="0x" + "ee" * 32, transfers=[twice.log(invoice["address"], 1)])
     twice.node.bend(proven=lambda real, _, asked: [*real, *asked])
-    services().scanner(shop.realm_network()).record([changed], twice.epoch())
+    services().scanner(shop.realm_network()).recorder.record([changed], twice.epoch())
     assert (shop.available("usdt"), twice.record().amount) == ("1000", THOUSAND)
     assert [r.levelno for r in caplog.records if "ALARM" in r.message and "was credited" in r.message] == [logging.ERROR]

@@ -118,15 +118,15 @@ def test_beside_a_reorganisation_the_rescan_waits_for_the_scan(shop, monkeypatch
     asked = order(shop, cursor(shop).number - 5, cursor(shop).number).json
     wired = services()
     rescanner = wired.rescanner(shop.realm_network())
-    real = rescanner._scanner.record
+    real = rescanner._recorder.record
 
     def fork_first(blocks: Any, epoch: int, *limits: Any, **more: Any) -> Any:
-        monkeypatch.setattr(rescanner._scanner, "record", real)
+        monkeypatch.setattr(rescanner._recorder, "record", real)
         shop.reorg(4)
         wired.scanner(shop.realm_network()).poll(lambda: True)
         return real(blocks, epoch, *limits, **more)
 
-    monkeypatch.setattr(rescanner._scanner, "record", fork_first)
+    monkeypatch.setattr(rescanner._recorder, "record", fork_first)
     rescanner.work(lambda: True)
     assert not [d for d in services().store.every(Deposit) if d.asset.endswith(":late")]
     shop.turn()

@@ -49,9 +49,9 @@ class World:
         self.store, self.node, self.made = Store(), Node(), 0
         recent = {str(number): f"0x{number}" for number in range(1, 1001)}
         self.store.commit([Save(Cursor(NETWORK.id, 1000, "0x1000", NOW, 1000, NOW, recent))])
-        clock, scanner = HandClock(NOW), cast(Any, None)
+        clock, recorder = HandClock(NOW), cast(Any, None)
         context = NetworkContext(NETWORK, cast(Any, self.node), cast(Any, self.store), Rules(), clock)
-        self.booker = InternalTransfers(context, scanner)
+        self.booker = InternalTransfers(context, recorder)
 
     def invoices(self, tenant: TenantId, count: int, expires_at: int) -> list[str]:
         """So many open ones; their addresses."""
