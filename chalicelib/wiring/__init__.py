@@ -139,7 +139,7 @@ class Services:
 
     renewals = Of(lambda wiring: wiring.transactions.renewals)
     stuck = Of(lambda wiring: wiring.transactions.stuck)
-    verdicts = Of(lambda wiring: wiring.transactions.verdicts)
+    finality = Of(lambda wiring: wiring.transactions.finality)
     node_votes = Of(lambda wiring: wiring.transactions.node_votes)
     hearings = Of(lambda wiring: wiring.transactions.hearings)
     losses = Of(lambda wiring: wiring.transactions.losses)

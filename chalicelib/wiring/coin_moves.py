@@ -30,8 +30,8 @@ class CoinMoveWiring:
         from chalicelib.usecases.treasury.consolidation.following import CoinMoveFollowing
 
         context, payer = self._chains.context(network), self._chains.coin_payer(network)
-        renewals, verdicts = self._transactions.renewals, self._transactions.verdicts(network)
-        return CoinMoveFollowing(context, payer, renewals, verdicts)
+        renewals, finality = self._transactions.renewals, self._transactions.finality(network)
+        return CoinMoveFollowing(context, payer, renewals, finality)
 
     def coin_move_planning(self, network: Network) -> CoinMovePlanning:
         from chalicelib.usecases.treasury.consolidation.planning import CoinMovePlanning

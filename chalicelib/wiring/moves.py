@@ -57,10 +57,10 @@ class MoveWiring:
         def payer_of(kind: MoveKind) -> ChainPayer:
             return chains.loan_payer(network, kind) if kind in LOANS else payer
 
-        verdicts, stuck = outgoing.verdicts(network), outgoing.stuck(network)
-        booking = MoveBooking(context, verdicts, payer_of)
+        finality, stuck = outgoing.finality(network), outgoing.stuck(network)
+        booking = MoveBooking(context, finality, payer_of)
         room = ReplacementRoom(context, payer, stuck, TopUps(self.move_fees(network)))
-        return MoveFollowing(context, payer, verdicts, stuck, booking, room, self._stakes.stuck_loans(network))
+        return MoveFollowing(context, payer, finality, stuck, booking, room, self._stakes.stuck_loans(network))
 
     def move_fees(self, network: Network) -> MoveFees:
         """For account networks."""
@@ -112,8 +112,8 @@ class MoveWiring:
         from chalicelib.usecases.treasury.filling_over import FillingOver
 
         context, payer = self._chains.context(network), self._chains.payer(network)
-        losses, verdicts = self._transactions.losses(network), self._transactions.verdicts(network)
-        return FillingOver(context, payer, losses, verdicts)
+        losses, finality = self._transactions.losses(network), self._transactions.finality(network)
+        return FillingOver(context, payer, losses, finality)
 
     def unsigned_moves(self, network: Network) -> UnsignedMoves:
         """For an operator's decision about a move or a coin move that was never signed."""

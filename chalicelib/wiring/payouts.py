@@ -89,8 +89,8 @@ class PayoutWiring:
     def settlement(self, network: Network, answers: Answers | None = None) -> Settlement:
         from chalicelib.usecases.payouts.settlement import Settlement
 
-        verdicts = self._transactions.verdicts(network)
-        return Settlement(self._chains.context(network), self.sent(network), verdicts, self._parts.rates, answers)
+        finality = self._transactions.finality(network)
+        return Settlement(self._chains.context(network), self.sent(network), finality, self._parts.rates, answers)
 
     def bundle_settlement(self, network: Network, answers: Answers | None = None) -> BundleSettlement:
         """For UTXO networks."""
@@ -98,9 +98,9 @@ class PayoutWiring:
         from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
 
         parts, context, payer = self._parts, self._chains.context(network), self._chains.coin_payer(network)
-        renewals, verdicts = self._transactions.renewals, self._transactions.verdicts(network)
+        renewals, finality = self._transactions.renewals, self._transactions.finality(network)
         sent = SentTogether(network, parts.store, payer, parts.rules)
-        return BundleSettlement(context, payer, sent, renewals, verdicts, parts.rates, answers)
+        return BundleSettlement(context, payer, sent, renewals, finality, parts.rates, answers)
 
     def bundle_apart(self, network: Network) -> BundleApart:
         """For an operator's decision about a bundle that was never signed."""

@@ -39,14 +39,14 @@ class StakeWiring:
         from chalicelib.usecases.treasury.tron.staking import Staker
 
         chain = self._simulated.simulated(network.id)
-        return Staker(self._chains.context(network), chain, self._transactions.verdicts(network))
+        return Staker(self._chains.context(network), chain, self._transactions.finality(network))
 
     def stake_following(self, network: Network) -> StakeFollowing:
         """For a network that is not simulated."""
         from chalicelib.usecases.treasury.tron.stake_following import StakeFollowing
 
         context, node = self._chains.context(network), self._chains.staking_node(network)
-        return StakeFollowing(context, node, self._transactions.renewals, self._transactions.verdicts(network))
+        return StakeFollowing(context, node, self._transactions.renewals, self._transactions.finality(network))
 
     @cached_property
     def stake_signing(self) -> StakeSigning:
@@ -73,5 +73,5 @@ class StakeWiring:
         if network.family != "tron" or network.simulated:
             return {}
         context, payer = self._chains.context(network), partial(self._chains.loan_payer, network)
-        renewals, verdicts = self._transactions.renewals, self._transactions.verdicts(network)
-        return {kind: Stuck(context, payer(kind), renewals, verdicts) for kind in LOANS}
+        renewals, finality = self._transactions.renewals, self._transactions.finality(network)
+        return {kind: Stuck(context, payer(kind), renewals, finality) for kind in LOANS}

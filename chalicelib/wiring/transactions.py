@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.transactions.accounts.signing import AccountSigning
     from chalicelib.usecases.transactions.chain_cache import Answers
     from chalicelib.usecases.transactions.expiry_votes import Hearings
-    from chalicelib.usecases.transactions.finality import Verdicts
+    from chalicelib.usecases.transactions.finality import Finality
     from chalicelib.usecases.transactions.give_up import GivingUp
     from chalicelib.usecases.transactions.given_up_watching import GivenUpWatching
     from chalicelib.usecases.transactions.losses import Losses
@@ -41,12 +41,12 @@ class TransactionWiring:
         from chalicelib.usecases.transactions.replacements import Stuck
 
         context, payer = self._chains.context(network), self._chains.payer(network)
-        return Stuck(context, payer, self.renewals, self.verdicts(network))
+        return Stuck(context, payer, self.renewals, self.finality(network))
 
-    def verdicts(self, network: Network) -> Verdicts:
-        from chalicelib.usecases.transactions.finality import Verdicts
+    def finality(self, network: Network) -> Finality:
+        from chalicelib.usecases.transactions.finality import Finality
 
-        return Verdicts(self._chains.context(network), self._parts.rates)
+        return Finality(self._chains.context(network), self._parts.rates)
 
     def node_votes(self, network: Network) -> NodeVotes:
         """The nodes of a network that have a vote. On the machines' clock, as the nodes are."""
@@ -59,7 +59,7 @@ class TransactionWiring:
     def hearings(self) -> Hearings:
         from chalicelib.usecases.transactions.expiry_votes import Hearings
 
-        return Hearings(self.node_votes, self.verdicts)
+        return Hearings(self.node_votes, self.finality)
 
     def account_signing(self, second_of: Callable[[Network], SecondReader[Order] | None]) -> AccountSigning:
         """For a function that has keys: it alone may ask for second readers."""
@@ -88,7 +88,7 @@ class TransactionWiring:
         from chalicelib.usecases.wallets.utxos import pays_from_coins
 
         coins = self._chains.coin_payer(network) if pays_from_coins(network) else None
-        return GivingUp(self._chains.context(network), self.losses(network), self.verdicts(network), coins)
+        return GivingUp(self._chains.context(network), self.losses(network), self.finality(network), coins)
 
     def given_up_watching(self, network: Network) -> GivenUpWatching:
         from chalicelib.usecases.transactions.given_up_watching import GivenUpWatching
@@ -96,8 +96,8 @@ class TransactionWiring:
 
         counts = not pays_from_coins(network) and (network.simulated or network.family != "tron")
         payer = self._chains.payer(network) if counts else None
-        losses, verdicts = self.losses(network), self.verdicts(network)
-        return GivenUpWatching(self._chains.context(network), losses, verdicts, self._parts.rates, payer)
+        losses, finality = self.losses(network), self.finality(network)
+        return GivenUpWatching(self._chains.context(network), losses, finality, self._parts.rates, payer)
 
     def answers(self, network: Network) -> Answers:
         """The cache of nodes' answers, for use cases that follow the same transactions in one run."""

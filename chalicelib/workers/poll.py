@@ -242,7 +242,7 @@ def _collect(network: Network, each: Each, more: Callable[[], bool]) -> None:
 def _collect_coins(network: Network, each: Each) -> None:
     """Plan what goes from deposit addresses to the hot wallet, and from there to the cold one. Of networks of coins."""
     wired = services()
-    each.take("consolidate", lambda: wired.coin_move_planning(network).look(wired.verdicts(network).scanned()))
+    each.take("consolidate", lambda: wired.coin_move_planning(network).look(wired.finality(network).scanned()))
     cold = wired.cold_coins(network)
     each.take("store away", cold.look)
     for old in draining(wired.store, network.id, "hot"):

@@ -72,8 +72,8 @@ def behind(shop: Shop, patch: pytest.MonkeyPatch, count: int, agreement: int | N
     seen: list[Any] = [NodeReader(node, node.health) for node in nodes.all]  # type: ignore[arg-type]
     reader: Any = QuorumReader(network, seen) if count > 1 else nodes.liar
     patch.setattr(wired.wiring.chains, "reader", lambda asked: reader if asked.id == network.id else old(asked))
-    judge = wired.verdicts
-    patch.setattr(wired.wiring.transactions, "verdicts", lambda asked: judge(network if asked.id == network.id else asked))
+    judge = wired.finality
+    patch.setattr(wired.wiring.transactions, "finality", lambda asked: judge(network if asked.id == network.id else asked))
     return nodes
 
 

@@ -88,7 +88,7 @@ class Scanned:
 class Deposits:
     def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf = no_rates) -> None:
         self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
-        self._judge = DepositScreening(store, rules, clock, rates)
+        self._screening = DepositScreening(store, rules, clock, rates)
         self._book = DepositPostings(store, rules)
 
     @property
@@ -118,7 +118,7 @@ class Deposits:
             seen = self._seen(network, coin, transfer, watched, scanned.block)
             seen = replace(seen, id=key, flags=(NATIVE_TWIN,) if twin else ())
             if known is None:
-                self._counts(network, transfer, scanned, self._judge.judged(network, coin, seen))
+                self._counts(network, transfer, scanned, self._screening.screened(network, coin, seen))
             elif not self._stays(network, known, seen, scanned.block):
                 self._seen_again(network, coin, transfer, scanned, known, seen)
             return key
@@ -153,10 +153,10 @@ class Deposits:
             if known.status == "pending":
                 # Two transactions: a crash between them leaves an orphaned one, which the next scan finds as such.
                 known = self._orphan(network, known, tip, epoch)
-            counted = self._judge.judged(network, coin, anew(known, seen))
+            counted = self._screening.screened(network, coin, anew(known, seen))
             self._counts(network, transfer, scanned, counted, _to_its_owner(known, seen))
         elif known.status == "orphaned":
-            flags = self._judge.flags(network, known)
+            flags = self._screening.flags(network, known)
             flags += tuple(flag for flag in seen.flags if flag not in flags)  # a twin's
             back = replace(known, status="pending", flags=flags, position=seen.position)
             self._counts(network, transfer, scanned, by_its_block(known, _in_block(back, scanned.block)), known.status)
@@ -188,10 +188,10 @@ class Deposits:
             now = self._clock.now_ms()
             if known is None:
                 seen = _waiting(self._seen(network, coin, transfer, watched, None), waits, now)
-                self._first_seen(network, self._judge.judged(network, coin, seen), tip, None)
+                self._first_seen(network, self._screening.screened(network, coin, seen), tip, None)
             elif known.status == "orphaned":
                 at = now if known.glimpsed_at is None else known.glimpsed_at
-                back = replace(known, status="pending", flags=self._judge.flags(network, known))
+                back = replace(known, status="pending", flags=self._screening.flags(network, known))
                 self._first_seen(network, _waiting(_in_block(back, None), waits, at), tip, None, previous=known.status)
             return key
 
@@ -304,7 +304,7 @@ class Deposits:
                 return
             now = self._clock.now_ms()
             news = News(now)
-            flags = self._judge.flags(network, before)
+            flags = self._screening.flags(network, before)
             owned = None if before.tenant is None or before.below_minimum else self._book.balance(before.tenant, before)
             # The ten items of the transaction have no room for the stock of a link.
             invoice = self._book.invoice(before.tenant, before.invoice_id, with_stock=False)

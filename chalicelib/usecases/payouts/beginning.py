@@ -21,7 +21,7 @@ from chalicelib.usecases.ports.accounts import ChainPayer, FeeEstimate
 from chalicelib.usecases.ports.changes import Save, Still
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.screening.withdrawals import Judged
+from chalicelib.usecases.screening.withdrawals import Screened
 from chalicelib.usecases.transactions.first_nonce import counter_of
 from chalicelib.usecases.wallets.booked import booked_at
 from chalicelib.usecases.withdrawals.fee_budget import USED_UP
@@ -40,8 +40,8 @@ class PayoutBeginning:
         the record says what. Raises Conflict, Unavailable."""
         if self._checks.stopped(network, before):
             return None
-        judged = self._checks.judged(network, before)
-        if judged is None:
+        screened = self._checks.screened(network, before)
+        if screened is None:
             return None
         wallet = wallet_of(self._store, network.id, "hot")
         if wallet is None or not self._covered(network, wallet, before):
@@ -56,10 +56,10 @@ class PayoutBeginning:
             return None
         except Refused as refused:
             return self._checks.refuse(before, refused)
-        return self._begun(network, wallet, before, judged, cost)
+        return self._begun(network, wallet, before, screened, cost)
 
     def _begun(
-        self, network: Network, wallet: Wallet, before: Withdrawal, judged: Judged, cost: tuple[FeeEstimate, int, bool]
+        self, network: Network, wallet: Wallet, before: Withdrawal, screened: Screened, cost: tuple[FeeEstimate, int, bool]
     ) -> Withdrawal | None:
         """Where its fee may be spent on it; `cost` as of `estimated`."""
         (estimate, bound, short), news = cost, News(self._parts.clock.now_ms())
@@ -70,17 +70,17 @@ class PayoutBeginning:
         if short:
             self._checks.wait_for_liquidity(network, before)
             return None
-        counted = self._parts.budgets.begun(network, allowed.withdrawal, estimate.fee, judged.own)
+        counted = self._parts.budgets.begun(network, allowed.withdrawal, estimate.fee, screened.own)
         if counted.over:
             return self._checks.wait_for_fees(network, before, USED_UP, own=False)
         after = replace(
             counted.withdrawal, status="processing", pending_reason=None, from_address=wallet.address, fee=estimate.fee,
-            updated_at=news.at, risk=judged.assessment or before.risk, fee_wait=ended(before.fee_wait),
+            updated_at=news.at, risk=screened.assessment or before.risk, fee_wait=ended(before.fee_wait),
         )  # fmt: skip
         after = stepped(news, views, before, after)
         reserved = self._parts.fees.reserving(news, views, allowed)
         # Nothing new begins with a retired wallet: its rotation has to know what it still pays.
-        self._store.commit([Save(after), Still(wallet), *judged.noted, *reserved, *counted.changes, *news.emit()])
+        self._store.commit([Save(after), Still(wallet), *screened.noted, *reserved, *counted.changes, *news.emit()])
         return after
 
     def _covered(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> bool:

@@ -29,7 +29,7 @@ from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.sent import Sent
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Open, Save
 from chalicelib.usecases.transactions.accounts.losing import NONCE_USED, Losing
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.forgotten import unlike_met
 from chalicelib.usecases.transactions.given_up import LOST, WHY
 from chalicelib.usecases.transactions.losses import Losses
@@ -59,16 +59,16 @@ class PayoutBooking:
         self,
         context: NetworkContext,
         sent: Sent,
-        verdicts: Verdicts,
+        finality: Finality,
         rates_of: RatesOf,
         losses: Losses,
     ) -> None:
         self._network, self._reader, self._store = context.network, context.reader, context.store
-        self._rules, self._clock, self._sent, self._verdicts, self._rates_of = (
+        self._rules, self._clock, self._sent, self._finality, self._rates_of = (
             context.rules,
             context.clock,
             sent,
-            verdicts,
+            finality,
             rates_of,
         )
         self._losing = Losing(context, losses, sent.told_nonces)
@@ -83,7 +83,7 @@ class PayoutBooking:
         if confirmations >= self._network.confirmations:
             if self._altered(order, attempt):
                 return False
-            believed = self._verdicts.believed(
+            believed = self._finality.believed(
                 receipt, scanned, withdrawal.asset, withdrawal.amount, lambda told: self._paid(order, told),
                 traces_of(self._network, self._rules, order),
             )  # fmt: skip
@@ -228,7 +228,7 @@ class PayoutBooking:
 
     def _watched(self) -> Watch:
         return Watch(
-            "settled", "settled payments", self._network, self._reader, self._store, self._verdicts, self._unsettle, self._rest
+            "settled", "settled payments", self._network, self._reader, self._store, self._finality, self._unsettle, self._rest
         )
 
     def _rest(self, work: Work) -> None:

@@ -64,11 +64,11 @@ class Candidates:
 
     def _affordable(self, withdrawal: Withdrawal) -> bool:
         """Whether it may be paid today: what may not takes no coins away from others."""
-        judged = self._parts.checks.judged(self._network, withdrawal)
-        if judged is None:
+        screened = self._parts.checks.screened(self._network, withdrawal)
+        if screened is None:
             return False
         alone = fee_at(self._quoted, withdrawal.priority)  # by itself it would cost no less than its share
-        if afforded(self._parts, self._network, withdrawal, alone, judged.own) is None:
+        if afforded(self._parts, self._network, withdrawal, alone, screened.own) is None:
             self._used_up.add(withdrawal.tenant)
             return False
         return True

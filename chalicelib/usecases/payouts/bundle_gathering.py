@@ -143,11 +143,11 @@ class BundleGathering:
     def _join(
         self, network: Network, wallet: Wallet, bundle: Bundle | None, held: HeldCoins, before: Withdrawal, fee: int
     ) -> tuple[Bundle | None, HeldCoins]:
-        judged = None
+        screened = None
         if before.status == "pending":
-            # Once more, since others have joined before it: of many at once, each is judged with those before it counted.
-            judged = self._checks.judged(network, before)
-            counted = None if judged is None else afforded(self._parts, network, before, fee, judged.own)
+            # Once more, since others have joined before it: of many at once, each is screened with those before it counted.
+            screened = self._checks.screened(network, before)
+            counted = None if screened is None else afforded(self._parts, network, before, fee, screened.own)
             if counted is None:
                 return bundle, held
             if counted.changes:
@@ -189,10 +189,10 @@ class BundleGathering:
         )
         after = replace(
             before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee, fee_wait=ended(before.fee_wait),
-            order_id=order.id, updated_at=news.at, risk=before.risk if judged is None else judged.assessment or before.risk,
+            order_id=order.id, updated_at=news.at, risk=before.risk if screened is None else screened.assessment or before.risk,
         )  # fmt: skip
         after = stepped(news, views, before, after)
         # Nothing new begins with a wallet that was replaced.
-        noted = () if judged is None else judged.noted
+        noted = () if screened is None else screened.noted
         self._store.commit([Save(bundle), Save(after), Save(order), Still(wallet), *changes, *noted, *news.emit()])
         return bundle, held

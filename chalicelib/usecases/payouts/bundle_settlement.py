@@ -30,7 +30,7 @@ from chalicelib.usecases.payouts.bundle_sent import SentTogether
 from chalicelib.usecases.ports.changes import Change, Close, Save
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.transactions.chain_cache import Answers
-from chalicelib.usecases.transactions.finality import Verdicts
+from chalicelib.usecases.transactions.finality import Finality
 from chalicelib.usecases.transactions.given_up import WHY
 from chalicelib.usecases.transactions.utxo.following import Due, UtxoFollowing
 from chalicelib.usecases.wallets.returned_utxos import as_they_stand
@@ -53,7 +53,7 @@ class BundleSettlement:
         payer: CoinPayer,
         sent: SentTogether,
         renewals: RenewalRules,
-        verdicts: Verdicts,
+        finality: Finality,
         rates_of: RatesOf,
         answers: Answers | None = None,
     ) -> None:
@@ -62,7 +62,7 @@ class BundleSettlement:
         self._rules, self._rates_of = context.rules, rates_of
         self._leaving = Leaving(context, rates_of)
         answers = answers or Answers(context.reader)
-        self._following = UtxoFollowing(context, payer, renewals, verdicts, sent.broadcast, answers, self)
+        self._following = UtxoFollowing(context, payer, renewals, finality, sent.broadcast, answers, self)
 
     @property
     def waits_for_scan(self) -> bool:

@@ -23,7 +23,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused, TooMuchGas
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.grey_list import grey_listed
-from chalicelib.usecases.screening.withdrawals import Judged, Risk
+from chalicelib.usecases.screening.withdrawals import Risk, Screened
 from chalicelib.usecases.withdrawals.steps import (
     catalogue_views,
     moved_in_line,
@@ -58,20 +58,20 @@ class PayoutChecks:
         self._store.commit(sent_back(before, self._clock.now_ms(), "grey_list"))
         return True
 
-    def judged(self, network: Network, before: Withdrawal) -> Judged | None:
+    def screened(self, network: Network, before: Withdrawal) -> Screened | None:
         """What was found about a pending withdrawal, and what the transaction has to save that begins it; None where it waits for
         the operator, or failed.
 
         What the operator has accepted is not asked again; what comes up besides is.
         """
         now = self._clock.now_ms()
-        judged = self._risk.of(network, before, now)
-        if judged.never is not None:
-            self.fail(before, f"the address {judged.never}")
+        screened = self._risk.of(network, before, now)
+        if screened.never is not None:
+            self.fail(before, f"the address {screened.never}")
             return None
-        found = judged.assessment
-        if not judged.asks or found is None:
-            return judged
+        found = screened.assessment
+        if not screened.asks or found is None:
+            return screened
         names = ", ".join(finding.name for finding in found.findings)
         log.error("ALARM %s: %s waits for the operator, its risk is %d: %s", network.id, before.id, found.score, names)
         self._store.commit(sent_back(before, now, "risk", found))

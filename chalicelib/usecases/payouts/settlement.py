@@ -23,7 +23,7 @@ from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.transactions.accounts.following import Following
 from chalicelib.usecases.transactions.chain_cache import Answers
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.withdrawals.steps import (
     order_id,
@@ -42,15 +42,15 @@ class Settlement:
     """
 
     def __init__(
-        self, context: NetworkContext, sent: Sent, verdicts: Verdicts, rates_of: RatesOf, answers: Answers | None = None
+        self, context: NetworkContext, sent: Sent, finality: Finality, rates_of: RatesOf, answers: Answers | None = None
     ) -> None:
         """`answers`: the cache of this run, shared with the settlement of bundles."""
-        self._context, self._sent, self._verdicts = context, sent, verdicts
+        self._context, self._sent, self._finality = context, sent, finality
         self._network, self._store, self._clock = context.network, context.store, context.clock
         losses = Losses(context.network, context.reader, context.store)
-        self._booking = PayoutBooking(context, sent, verdicts, rates_of, losses)
+        self._booking = PayoutBooking(context, sent, finality, rates_of, losses)
         answers = answers or Answers(context.reader)
-        self._following = Following(context.network, context.store, answers, losses, verdicts)
+        self._following = Following(context.network, context.store, answers, losses, finality)
         self.waits_for_scan = False
         """Whether something was met that is deep enough by the node's height and not by what was scanned yet."""
 
@@ -65,7 +65,7 @@ class Settlement:
         with Each(f"{self._network.id}: payments") as each:
             for works in pages_of(self._store, "sent", self._network.id):
                 if out is None:
-                    scanned = self._verdicts.scanned()
+                    scanned = self._finality.scanned()
                     out = PaymentsOut(self._network, self._store, self._clock, self._sent, self._following, scanned)
                 out.add(works)
             if out is None:

@@ -217,13 +217,13 @@ class Scanner:
                 if not more():
                     return True
                 tried.add(deposit.id)
-                each.take(deposit.id, partial(self._judge, deposit, cursor, hashes))
+                each.take(deposit.id, partial(self._look_at, deposit, cursor, hashes))
             if len(due) < CONFIRM_AT_ONCE:
                 return all_served
             # A deposit that has to wait must not hold up those behind it.
             after = due[-1]
 
-    def _judge(self, deposit: Deposit, cursor: Cursor, hashes: dict[int, str | None]) -> None:
+    def _look_at(self, deposit: Deposit, cursor: Cursor, hashes: dict[int, str | None]) -> None:
         """Credit a deposit, leave it, or orphan it. `hashes` of blocks that were asked for, by height."""
         height, block_hash = deposit.block
         if height not in hashes:

@@ -21,7 +21,7 @@ class DepositScreening:
     def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf) -> None:
         self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
 
-    def judged(self, network: Network, coin: Coin, deposit: Deposit) -> Deposit:
+    def screened(self, network: Network, coin: Coin, deposit: Deposit) -> Deposit:
         """Screen a new deposit: `deposit` with its flags; for no invoice where it is too little.
 
         At the address of an invoice that is open now every amount is the merchant's: a price may be paid in parts. A return goes

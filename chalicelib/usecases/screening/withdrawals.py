@@ -29,7 +29,7 @@ _EXACT = Context(prec=120)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Screened:
     """`assessment` is None where nothing was found. `never` says why nothing can be paid to the address at all: it is a service
     wallet's, or one of ours that is not watched on the network. None where it can be paid. The transaction that begins the payment
     saves `noted`. `own`: the address is one of this service, of any merchant or the operator."""
@@ -59,7 +59,7 @@ class Risk:
         self._store, self._addresses, self._rates_of = store, addresses, rates_of
         self._reader_of, self._rules = reader_of, rules
 
-    def of(self, network: Network, withdrawal: Withdrawal, now: int) -> Judged:
+    def of(self, network: Network, withdrawal: Withdrawal, now: int) -> Screened:
         """The risks of beginning a withdrawal `now`. Raises Unavailable."""
         tenant, address = withdrawal.tenant, withdrawal.to_address
         mark, everywhere = mark_of(address), payees_place(network)
@@ -99,7 +99,7 @@ class Risk:
         noted: list[Change] = [] if met is None else [Save(met)]
         noted.append(Save(case.history.with_payment(now, withdrawal.amount, new, case.service)))
         asks = assessment.unaccepted >= self._rules.threshold
-        return Judged(assessment if assessment.findings else None, asks, _never(watched, network), tuple(noted), case.service)
+        return Screened(assessment if assessment.findings else None, asks, _never(watched, network), tuple(noted), case.service)
 
     def _with_whitelist(self, network: Network, payees: Payees) -> Payees:
         """With what the merchant trusts and was trusted before trusting noted it here. Asked for an address that is not known yet,

@@ -37,7 +37,7 @@ class Answers:
 
     def in_chain(self, receipt: Receipt, scanned: Scanned) -> bool:
         """Whether its block is one of the chain by the node's own word: where the scan remembers another one there, the node is
-        asked, and what follows from that is decided where the two are compared (`Verdicts.believed`)."""
+        asked, and what follows from that is decided where the two are compared (`Finality.believed`)."""
         number, hash_ = receipt.block_number, receipt.block_hash
         return self.hash_at(number, scanned) == hash_ or self._asked(number) == hash_
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
-from chalicelib.usecases.transactions.finality import Verdicts
+from chalicelib.usecases.transactions.finality import Finality
 from chalicelib.usecases.transactions.losses import has_nonces
 from chalicelib.usecases.transactions.node_votes import NodeVotes
 
@@ -15,12 +15,12 @@ EveryNode = Callable[[Network, AssetId, int], bool]
 
 
 class Hearings:
-    def __init__(self, votes_of: Callable[[Network], NodeVotes], verdicts_of: Callable[[Network], Verdicts]) -> None:
-        self._votes_of, self._verdicts_of = votes_of, verdicts_of
+    def __init__(self, votes_of: Callable[[Network], NodeVotes], finality_of: Callable[[Network], Finality]) -> None:
+        self._votes_of, self._finality_of = votes_of, finality_of
 
     def every_node(self, network: Network, asset: AssetId, units: int) -> bool:
         """As `EveryNode`; takes the votes as the polls have stored them. Raises Unavailable."""
         if has_nonces(network):
             return True  # nobody is asked
         self._votes_of(network).know()
-        return self._verdicts_of(network).every_node(asset, units)
+        return self._finality_of(network).every_node(asset, units)

@@ -68,7 +68,7 @@ def scanned_so_far(network: Network, reader: ChainReader, store: Store) -> Scann
     return Scanned(min(stands, tip), tip, cursor.recent, cursor.epoch, cursor.noted_from, unsure, cursor.noted_at)
 
 
-class Verdicts:
+class Finality:
     """For one network and one poll."""
 
     def __init__(self, context: NetworkContext, rates: RatesOf) -> None:

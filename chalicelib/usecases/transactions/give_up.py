@@ -26,7 +26,7 @@ from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Close, Open, Save, Still
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.given_up import LOST
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.marks import Record, traces_of
@@ -54,10 +54,10 @@ class Wanted:
 class GivingUp:
     """Of one network. Needs no key."""
 
-    def __init__(self, context: NetworkContext, losses: Losses, verdicts: Verdicts, coins: CoinPayer | None = None) -> None:
+    def __init__(self, context: NetworkContext, losses: Losses, finality: Finality, coins: CoinPayer | None = None) -> None:
         """`coins` is there on networks of coins."""
         self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
-        self._losses, self._verdicts, self._coins = losses, verdicts, coins
+        self._losses, self._finality, self._coins = losses, finality, coins
 
     def give_up(self, id: str, by: str, reason: str) -> GivenUp:
         """Store the decision; the poll carries it out. Raises NotGivenUp, Unavailable, Conflict."""
@@ -74,7 +74,7 @@ class GivingUp:
         met = self._losses.mined(ours, scanned)
         if met is not None:
             raise NotGivenUp(f"{id} is in the chain: {met.txid} was met in block {met.number}")
-        if not self._verdicts.untold(ours.txids):
+        if not self._finality.untold(ours.txids):
             raise NotGivenUp(f"a node tells that {id} is in a block, or a node that has a vote does not answer")
         self._demand_gone(id, record)
         decision = GivenUp(
@@ -111,7 +111,7 @@ class GivingUp:
         """A network that is halted, or far behind, may have it in a block that was not looked at."""
         if put_back(self._store, self._network.realm) is not None:
             raise NotGivenUp("the tables were put back, and after-restore is not done")
-        scanned = self._verdicts.scanned()
+        scanned = self._finality.scanned()
         if scanned.unsure:
             raise NotGivenUp(f"{self._network.id} is halted, or follows a reorganisation: that comes first")
         if scanned.tip - scanned.height > self._network.confirmations:

@@ -20,7 +20,7 @@ from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.changes import Change, Open, Save
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.losses import Losses
 
 log = logging.getLogger(__name__)
@@ -48,8 +48,8 @@ def watched_on(store: Store, watch: GivenUp) -> list[Change]:
 class GivenUps:
     """Of one network, for one poll."""
 
-    def __init__(self, network: Network, store: Store, losses: Losses, verdicts: Verdicts) -> None:
-        self._network, self._store, self._losses, self._verdicts = network, store, losses, verdicts
+    def __init__(self, network: Network, store: Store, losses: Losses, finality: Finality) -> None:
+        self._network, self._store, self._losses, self._finality = network, store, losses, finality
         self._open: dict[str, GivenUp] | None = None
 
     def standing(self, id: str, ours: Ours, scanned: Scanned) -> GivenUp | None:
@@ -60,7 +60,7 @@ class GivenUps:
         decision = self._decisions().get(id)
         if decision is None or decision.by == LOST or scanned.unsure:
             return None
-        if self._losses.mined(ours, scanned) is not None or not self._verdicts.untold(ours.txids):
+        if self._losses.mined(ours, scanned) is not None or not self._finality.untold(ours.txids):
             return None
         log.error("ALARM %s: %s is given up, as %s decided: %s", self._network.id, id, decision.by, decision.reason)
         return decision

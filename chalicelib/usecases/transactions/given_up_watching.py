@@ -37,7 +37,7 @@ from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.losses import Losses, has_nonces
 from chalicelib.usecases.transactions.marks import Record, traces_of
 from chalicelib.usecases.withdrawals.steps import catalogue_views, moved, order_of, sent_work, stepped
@@ -54,19 +54,19 @@ class GivenUpWatching:
         self,
         context: NetworkContext,
         losses: Losses,
-        verdicts: Verdicts,
+        finality: Finality,
         rates_of: RatesOf,
         payer: ChainPayer | None,
     ) -> None:
         self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
-        self._losses, self._verdicts, self._rates_of, self._payer = losses, verdicts, rates_of, payer
+        self._losses, self._finality, self._rates_of, self._payer = losses, finality, rates_of, payer
 
     def work(self, more: Callable[[], bool]) -> None:
         """Look at everything that was given up and is not over, oldest first. Raises Unavailable, Failures."""
         scanned: Scanned | None = None
         with Each(f"{self._network.id}: what was given up") as each:
             for works in pages_of(self._store, "givenup", self._network.id):
-                scanned = scanned or self._verdicts.scanned()
+                scanned = scanned or self._finality.scanned()
                 for work in works:
                     if not more():
                         return

@@ -1,7 +1,7 @@
 """The nodes that have a vote about the outcome of our transactions: all that have answered lately (money rule 13).
 
 Nothing is decided on the word of some nodes while another is asked in vain, until that has gone on for `node_silence_minutes`. Then
-the network goes on without that node, and `verdicts` says how far. Functions live shortly, so the beginning of a silence is stored:
+the network goes on without that node, and `finality` says how far. Functions live shortly, so the beginning of a silence is stored:
 written when a node stops answering and when it answers again, and at no other time. A node that lags, lies or refuses answers.
 """
 

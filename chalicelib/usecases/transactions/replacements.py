@@ -13,7 +13,7 @@ from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.withdrawals.withdrawals import Priority, Usurped
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.accounts import ChainPayer
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.losses import Losses, has_nonces, sent_from
 from chalicelib.usecases.transactions.open_nonces import open_nonces
 from chalicelib.usecases.transactions.rivals import mined_beside
@@ -49,11 +49,11 @@ class Waiting:
 class Stuck:
     """Which transactions are stuck, for one poll: it asks for the nonce of a wallet once, however many wait. Signs nothing."""
 
-    def __init__(self, context: NetworkContext, payer: ChainPayer, rules: RenewalRules, verdicts: Verdicts) -> None:
+    def __init__(self, context: NetworkContext, payer: ChainPayer, rules: RenewalRules, finality: Finality) -> None:
         network, reader, store = context.network, context.reader, context.store
         self._network, self._reader, self._payer, self._rules, self._store = network, reader, payer, rules, store
         self._forms, self._losses, self._gaps = context.rules, Losses(network, reader, store), NoteGaps(network, store)
-        self._verdicts = verdicts
+        self._finality = finality
         self._following: dict[str, int] = {}
         self._looked: set[str] = set()
 
@@ -80,7 +80,7 @@ class Stuck:
         if self._rules.exhausted(it.signed, expires=nonce is None):
             self._alarm("%s was replaced %d times and is in no block", it.name, len(it.signed.earlier))
             return False
-        every_node = nonce is not None or self._verdicts.every_node(*it.stake)
+        every_node = nonce is not None or self._finality.every_node(*it.stake)
         if not self._payer.renewable(it.unsigned, it.ours.txids[0], every_node):
             return False
         if nonce is None and not self._losses.lost(it.ours, scanned):

@@ -16,7 +16,7 @@ from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.chain_cache import Answers
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 
 
 def demand_over(store: Store, work: Work) -> None:
@@ -39,12 +39,12 @@ class Watch:
         network: Network,
         reader: ChainReader,
         store: Store,
-        verdicts: Verdicts,
+        finality: Finality,
         undo: Callable[[Work], None],
         rest: Callable[[Work], None],
     ) -> None:
         self._kind, self._what, self._network = kind, what, network
-        self._reader, self._store, self._verdicts = reader, store, verdicts
+        self._reader, self._store, self._finality = reader, store, finality
         self._undo, self._rest = undo, rest
 
     def undo_fallen(self, more: Callable[[], bool]) -> None:
@@ -63,7 +63,7 @@ class Watch:
         answers = Answers(self._reader)
         with Each(f"{self._network.id}: {self._what}") as each:
             for works in pages_of(self._store, self._kind, self._network.id):
-                scanned = scanned or self._verdicts.scanned()
+                scanned = scanned or self._finality.scanned()
                 for work in works:
                     if self._is_deep(work, scanned) != deep:
                         continue

@@ -24,7 +24,7 @@ from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.transactions.finality import Verdicts
+from chalicelib.usecases.transactions.finality import Finality
 from chalicelib.usecases.transactions.give_up import MOST_REASON, located
 from chalicelib.usecases.transactions.losses import Losses, has_nonces
 from chalicelib.usecases.transactions.marks import traces_of
@@ -41,9 +41,9 @@ class NotFilled(Exception):
 class FillingOver:
     """Of one network whose transactions have nonces. Needs no key."""
 
-    def __init__(self, context: NetworkContext, payer: ChainPayer, losses: Losses, verdicts: Verdicts) -> None:
+    def __init__(self, context: NetworkContext, payer: ChainPayer, losses: Losses, finality: Finality) -> None:
         self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
-        self._payer, self._losses, self._verdicts = payer, losses, verdicts
+        self._payer, self._losses, self._finality = payer, losses, finality
 
     def plan(self, id: str, by: str, reason: str) -> Move:
         """Plan the filler over the withdrawal `id`, by whom and why. Raises NotFilled, Unavailable, Conflict."""
@@ -87,7 +87,7 @@ class FillingOver:
     def _demand_unmined(self, id: str, order: PaymentOrder) -> None:
         if put_back(self._store, self._network.realm) is not None:
             raise NotFilled("the tables were put back, and after-restore is not done")
-        scanned = self._verdicts.scanned()
+        scanned = self._finality.scanned()
         if scanned.unsure:
             raise NotFilled(f"{self._network.id} is halted, or follows a reorganisation: that comes first")
         seen = self._losses.mined(traces_of(self._network, self._rules, order), scanned)

@@ -46,9 +46,9 @@ class HotFloor:
         wanted: list[tuple[type[Any], dict[str, str]]] = [(kind, key) for key in keys for kind in (WalletBalance, Distribution)]
         found = self._store.get_many(wanted)
         for coin, balance, record in zip(coins, found[::2], found[1::2], strict=True):
-            self._judge(hot, coin, 0 if balance is None else balance.units, record or Distribution(network.id, place, coin.asset))
+            self._look_at(hot, coin, 0 if balance is None else balance.units, record or Distribution(network.id, place, coin.asset))
 
-    def _judge(self, hot: Wallet, coin: Coin, units: int, record: Distribution) -> None:
+    def _look_at(self, hot: Wallet, coin: Coin, units: int, record: Distribution) -> None:
         try:
             floor = limit_units(coin, "hotFloor", self._rates_of(self._network.realm), self._clock.now_ms())
         except NoFreshRate:

@@ -142,13 +142,13 @@ def test_what_waits_for_its_merchants_budget_is_not_judged_for_everybody_elses_b
     shop.run()
     assert [record(name).pending_reason for name in waiting] == ["fees"] * 5
     judged: list[str] = []
-    of = PayoutChecks.judged
+    of = PayoutChecks.screened
 
     def noted(self: PayoutChecks, network: Network, before: Withdrawal) -> Any:
         judged.append(before.id)
         return of(self, network, before)
 
-    monkeypatch.setattr(PayoutChecks, "judged", noted)
+    monkeypatch.setattr(PayoutChecks, "screened", noted)
     with in_realm("live"):
         services().payouts.pay(tenant, waiting[-1])
     assert judged == [waiting[-1]]

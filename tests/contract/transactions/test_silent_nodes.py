@@ -14,7 +14,7 @@ from chalicelib.domain.transactions.node_silence import NodeSilence
 from chalicelib.domain.transactions.sightings import Sighting
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Delete
-from chalicelib.usecases.transactions.finality import Verdicts
+from chalicelib.usecases.transactions.finality import Finality
 from chalicelib.wiring import services
 from tests.support.lying_nodes import Nodes, behind, failing
 from tests.support.shop import Shop, open_shop
@@ -111,19 +111,19 @@ def test_without_a_fresh_rate_everything_is_large(shop: Shop, monkeypatch: pytes
     withdrawal = fails(shop, SMALL)
     silence(shop, nodes, 1)
     shop.mine()
-    monkeypatch.setattr(services().wiring.transactions, "verdicts", rateless(services()))
+    monkeypatch.setattr(services().wiring.transactions, "finality", rateless(services()))
     turns(shop)
     assert status(shop, withdrawal) == "confirming"
 
 
-def rateless(wired: Any) -> Callable[[Network], Verdicts]:
-    """Verdicts of somebody who knows no rate."""
+def rateless(wired: Any) -> Callable[[Network], Finality]:
+    """Finality of somebody who knows no rate."""
 
-    def verdicts(asked: Network) -> Verdicts:
+    def finality(asked: Network) -> Finality:
         watched = replace(asked, agreement_usd=1_000)
-        return Verdicts(NetworkContext(watched, wired.reader(asked), wired.store, wired.rules, wired.clock), no_rates)
+        return Finality(NetworkContext(watched, wired.reader(asked), wired.store, wired.rules, wired.clock), no_rates)
 
-    return verdicts
+    return finality
 
 
 def test_what_the_scanner_did_not_meet_waits(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

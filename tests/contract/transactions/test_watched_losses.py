@@ -10,7 +10,7 @@ from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.usecases.payouts.booking import PayoutBooking
 from chalicelib.usecases.reconciliation.audit import audit
-from chalicelib.usecases.transactions.finality import Verdicts
+from chalicelib.usecases.transactions.finality import Finality
 from chalicelib.wiring import services
 from tests.support.alarms import raised
 from tests.support.cuts import Died
@@ -26,7 +26,7 @@ REORG_DEPTH = 64
 def shop(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     """Every node denies what is out: in the sandbox they know what sticks."""
     with open_shop(stack, ("1", "eth")) as opened:
-        monkeypatch.setattr(Verdicts, "denied", lambda *_: True)
+        monkeypatch.setattr(Finality, "denied", lambda *_: True)
         yield opened
 
 
@@ -122,7 +122,7 @@ def test_who_dies_between_the_watch_and_the_loss_gives_nothing_up(shop: Shop, mo
     assert (watch.state, shop.order(withdrawal).state) == ("open", "signed")
     with monkeypatch.context() as patch:
         patch.setattr(PayoutBooking, "lose", lambda *_: None)
-        patch.setattr(Verdicts, "untold", lambda *_: True)
+        patch.setattr(Finality, "untold", lambda *_: True)
         patch.setattr("chalicelib.usecases.transactions.losses.Losses.lost", lambda *_: False)
         shop.turn()
         assert shop.withdrawal(withdrawal)["status"] == "confirming"

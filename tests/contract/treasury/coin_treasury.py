@@ -64,13 +64,13 @@ class Treasury(Shop):
         """The same, not signed."""
         self.later(6)
         network = services().catalogue("live").networks["litecoin"]
-        services().coin_move_planning(network).look(services().verdicts(network).scanned())
+        services().coin_move_planning(network).look(services().finality(network).scanned())
         return self.moves()[-1]
 
     def step(self) -> None:
         """Plan, sign and send, without the rest of a poll."""
         network = services().catalogue("live").networks["litecoin"]
-        services().coin_move_planning(network).look(services().verdicts(network).scanned())
+        services().coin_move_planning(network).look(services().finality(network).scanned())
         self.sign()
 
     def look_cold(self) -> None:

@@ -36,7 +36,7 @@ from chalicelib.usecases.base.kill_switch import put_back, stopped
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.chain_cache import Answers
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.given_up import GivenUps
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.mined_attempts import mined_attempt
@@ -104,10 +104,10 @@ class InFlight(Protocol):
 class Following:
     """Of one network, for one poll. Needs no key."""
 
-    def __init__(self, network: Network, store: Store, answers: Answers, losses: Losses, verdicts: Verdicts) -> None:
+    def __init__(self, network: Network, store: Store, answers: Answers, losses: Losses, finality: Finality) -> None:
         self._network, self._store, self._answers = network, store, answers
-        self._losses, self._verdicts = losses, verdicts
-        self._given_ups = GivenUps(network, store, losses, verdicts)
+        self._losses, self._finality = losses, finality
+        self._given_ups = GivenUps(network, store, losses, finality)
 
     def decided(self, id: str) -> bool:
         """As `GivenUps.decided`."""
@@ -127,7 +127,7 @@ class Following:
         return False
 
     def _end_or_go_on(self, it: InFlight, ours: Ours, scanned: Scanned) -> None:
-        if it.lost(ours, scanned) and self._verdicts.denied([attempt.txid for attempt in it.attempts], *it.at_stake):
+        if it.lost(ours, scanned) and self._finality.denied([attempt.txid for attempt in it.attempts], *it.at_stake):
             it.lose(scanned)
         elif self._given_ups.standing(it.id, ours, scanned) is not None:
             it.give_up()

@@ -20,7 +20,7 @@ from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.transactions.chain_cache import Answers
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.given_up import GivenUps
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.mined_attempts import mined_attempt
@@ -42,15 +42,15 @@ class CoinAttempts:
         self,
         context: NetworkContext,
         payer: CoinPayer,
-        verdicts: Verdicts,
+        finality: Finality,
         broadcast: Callable[[str], None],
         answers: Answers,
     ) -> None:
         network, store = context.network, context.store
         self._network, self._store, self._clock = network, store, context.clock
-        self._payer, self._verdicts, self._broadcast, self._answers = payer, verdicts, broadcast, answers
+        self._payer, self._finality, self._broadcast, self._answers = payer, finality, broadcast, answers
         self._losses, self._gaps = Losses(network, context.reader, store), NoteGaps(network, store)
-        self._given_ups = GivenUps(network, store, self._losses, verdicts)
+        self._given_ups = GivenUps(network, store, self._losses, finality)
 
     def mined(self, record: Attempts[M], scanned: Scanned) -> tuple[tuple[str, Receipt] | None, bool]:
         """The id of the attempt of `record` that is in a block of the chain, with its receipt; and whether one is in any block at
@@ -121,7 +121,7 @@ class CoinAttempts:
     def proved_dead(self, record: Bundle | CoinMove, needed: Sequence[str], scanned: Scanned) -> bool:
         """Whether others have a coin that all attempts spend, by the blocks, or somebody decided to give it up; and no node says
         otherwise: what the blocks and the decision say are rows."""
-        if not self.impossible(needed) or not self._verdicts.untold(record.txids):
+        if not self.impossible(needed) or not self._finality.untold(record.txids):
             return False
         if self._store.get(GivenUp, id=record.id) is not None:
             return True
@@ -153,7 +153,7 @@ class CoinAttempts:
 
     def _denied(self, record: Bundle | CoinMove, needed: Sequence[str]) -> bool:
         """Whether every node says so: one node's word must not have the coins spent, or anybody paid, a second time."""
-        if self._verdicts.denied(record.txids, record.asset, record.total) and self._payer.denied(needed):
+        if self._finality.denied(record.txids, record.asset, record.total) and self._payer.denied(needed):
             return True
         log.error("ALARM %s: %s can not be mined any more, and not every node says so", self._network.id, record.id)
         return False

@@ -36,7 +36,7 @@ from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.transactions.chain_cache import Answers
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.notes import Notes
 from chalicelib.usecases.transactions.round_robin import Asking
 from chalicelib.usecases.transactions.sorting import Out, Sorted
@@ -109,16 +109,16 @@ class UtxoFollowing(Generic[R]):
         context: NetworkContext,
         payer: CoinPayer,
         renewals: RenewalRules,
-        verdicts: Verdicts,
+        finality: Finality,
         broadcast: Callable[[str], None],
         answers: Answers,
         kind: FollowedKind[R],
     ) -> None:
         """`broadcast` as in `CoinAttempts`."""
         self._network, self._store, self._clock = context.network, context.store, context.clock
-        self._renewals, self._verdicts, self._answers = renewals, verdicts, answers
+        self._renewals, self._finality, self._answers = renewals, finality, answers
         self._payer, self._rules = payer, context.rules
-        self._attempts = CoinAttempts(context, payer, verdicts, broadcast, answers)
+        self._attempts = CoinAttempts(context, payer, finality, broadcast, answers)
         self._kind: FollowedKind[R] = kind
         self.waits_for_scan = False
         """As in `Settlement`."""
@@ -135,7 +135,7 @@ class UtxoFollowing(Generic[R]):
     def _lane(self, lane: WorkKind, more: Callable[[], bool], each: Each) -> int:
         found, scanned, now = Sorted(), None, self._clock.now_ms()
         for works in pages_of(self._store, lane, self._network.id):
-            scanned = scanned or self._verdicts.scanned()
+            scanned = scanned or self._finality.scanned()
             records = self._kind.records(works)
             outs = [self._out(work, record, scanned, now) for work, record in zip(works, records, strict=True)]
             found.add([out for out in outs if out is not None], Notes(self._network, self._store, scanned), now)
@@ -220,7 +220,7 @@ class UtxoFollowing(Generic[R]):
             return
         if not self._kind.in_flight(record) or self._altered(record, [txid]):
             return
-        believed = self._verdicts.believed(receipt, scanned, record.asset, record.total)
+        believed = self._finality.believed(receipt, scanned, record.asset, record.total)
         if believed is not None:
             self._kind.settle(record, txid, believed)
 

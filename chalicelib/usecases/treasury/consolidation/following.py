@@ -38,7 +38,7 @@ from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.transactions.chain_cache import Answers
-from chalicelib.usecases.transactions.finality import Verdicts
+from chalicelib.usecases.transactions.finality import Finality
 from chalicelib.usecases.transactions.given_up import WHY
 from chalicelib.usecases.transactions.utxo.following import Due, UtxoFollowing
 from chalicelib.usecases.treasury.consolidation.approval import Consolidations, sent
@@ -74,12 +74,12 @@ class CoinMoveFollowing:
         context: NetworkContext,
         payer: CoinPayer,
         renewals: RenewalRules,
-        verdicts: Verdicts,
+        finality: Finality,
     ) -> None:
         self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
         self._payer, self._shown = payer, Consolidations(context.store, context.rules, context.network)
         answers = Answers(context.reader)
-        self._following = UtxoFollowing(context, payer, renewals, verdicts, payer.broadcast, answers, self)
+        self._following = UtxoFollowing(context, payer, renewals, finality, payer.broadcast, answers, self)
 
     @property
     def waits_for_scan(self) -> bool:

@@ -27,7 +27,7 @@ from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.transactions.accounts.losing import NONCE_USED, Losing
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.forgotten import unlike_met
 from chalicelib.usecases.transactions.given_up import LOST, WHY
 from chalicelib.usecases.transactions.losses import Losses
@@ -42,10 +42,10 @@ log = logging.getLogger(__name__)
 class MoveBooking:
     """Books and unbooks the moves of one network. Needs no key."""
 
-    def __init__(self, context: NetworkContext, verdicts: Verdicts, payer_of: Callable[[MoveKind], ChainPayer]) -> None:
+    def __init__(self, context: NetworkContext, finality: Finality, payer_of: Callable[[MoveKind], ChainPayer]) -> None:
         """`payer_of` explains the bytes of a kind."""
         self._network, self._reader, self._store = context.network, context.reader, context.store
-        self._rules, self._clock, self._verdicts, self._payer_of = context.rules, context.clock, verdicts, payer_of
+        self._rules, self._clock, self._finality, self._payer_of = context.rules, context.clock, finality, payer_of
         self._losing = Losing(context, Losses(context.network, context.reader, context.store), self._told_nonces)
 
     def ripen(self, before: Move, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> bool:
@@ -56,7 +56,7 @@ class MoveBooking:
             return scanned.tip - receipt.block_number + 1 >= self._network.confirmations
         if self._altered(before, attempt):
             return False
-        believed = self._verdicts.believed(
+        believed = self._finality.believed(
             receipt, scanned, before.asset, before.amount, lambda told: self._arrived(before, told) > 0,
             traces_of(self._network, self._rules, before),
         )  # fmt: skip
@@ -158,7 +158,7 @@ class MoveBooking:
 
     def _watched(self) -> Watch:
         return Watch(
-            "moved", "settled moves", self._network, self._reader, self._store, self._verdicts,
+            "moved", "settled moves", self._network, self._reader, self._store, self._finality,
             self._undo, lambda work: self._store.commit([Close(work)]),
         )  # fmt: skip
 

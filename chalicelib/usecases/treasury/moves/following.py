@@ -17,7 +17,7 @@ from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.transactions.accounts.following import Following
 from chalicelib.usecases.transactions.chain_cache import Answers
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.losses import Losses, has_nonces
 from chalicelib.usecases.transactions.marks import traces_of
 from chalicelib.usecases.transactions.notes import Notes
@@ -39,7 +39,7 @@ class MoveFollowing:
         self,
         context: NetworkContext,
         payer: ChainPayer,
-        verdicts: Verdicts,
+        finality: Finality,
         stuck: Stuck,
         booking: MoveBooking,
         room: ReplacementRoom,
@@ -47,10 +47,10 @@ class MoveFollowing:
     ) -> None:
         """`loans`: what knows when a loan is stuck, by its kind, where the network has any."""
         self._context, self._network, self._store, self._clock = context, context.network, context.store, context.clock
-        self._payer, self._verdicts, self._stuck, self._loans = payer, verdicts, stuck, loans or {}
+        self._payer, self._finality, self._stuck, self._loans = payer, finality, stuck, loans or {}
         self._booking, self._room = booking, room
         losses = Losses(context.network, context.reader, context.store)
-        self._following = Following(context.network, context.store, Answers(context.reader), losses, verdicts)
+        self._following = Following(context.network, context.store, Answers(context.reader), losses, finality)
         self.waits_for_scan = False
         """Whether something was met that is deep enough by the node's height and not by what was scanned yet."""
 
@@ -64,7 +64,7 @@ class MoveFollowing:
         found, scanned, now = Sorted(), None, self._clock.now_ms()
         with Each(f"{self._network.id}: moves") as each:
             for works in pages_of(self._store, "move", self._network.id):
-                scanned = scanned or self._verdicts.scanned()
+                scanned = scanned or self._finality.scanned()
                 found.add(self._out(works, now), Notes(self._network, self._store, scanned), now)
             if scanned is None:
                 return

@@ -22,7 +22,7 @@ from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.staking import StakingNode
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.given_up import WHY
 from chalicelib.usecases.transactions.marks import traces_of
 from chalicelib.usecases.transactions.watching import Watch, demand_over
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 class StakeBooking:
     """Books and unbooks the stakes of one network, simulated or real. Needs no key."""
 
-    def __init__(self, context: NetworkContext, verdicts: Verdicts, node: StakingNode | None = None) -> None:
+    def __init__(self, context: NetworkContext, finality: Finality, node: StakingNode | None = None) -> None:
         """`node` reads signed bytes; None on a simulated network, where stakes have none."""
         self._context, self._node = context, node
-        self._network, self._reader, self._verdicts = context.network, context.reader, verdicts
+        self._network, self._reader, self._finality = context.network, context.reader, finality
         self._store, self._rules, self._clock = context.store, context.rules, context.clock
 
     def ripen(self, before: Stake, receipt: Receipt, scanned: Scanned) -> None:
@@ -48,7 +48,7 @@ class StakeBooking:
         if self._altered(before, [attempt for attempt in before.expected if attempt.txid == receipt.txid]):
             return
         asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset
-        believed = self._verdicts.believed(
+        believed = self._finality.believed(
             receipt, scanned, asset, before.amount, ours=traces_of(self._network, self._rules, before)
         )
         if believed is not None:
@@ -94,7 +94,7 @@ class StakeBooking:
     def watch(self, more: Callable[[], bool]) -> None:
         """See that what was final stays in the chain; undo what does not. Raises Unavailable, Failures."""
         watch = Watch(
-            "staked", "final stakes", self._network, self._reader, self._store, self._verdicts,
+            "staked", "final stakes", self._network, self._reader, self._store, self._finality,
             self._undo, lambda work: self._store.commit([Close(work)]),
         )  # fmt: skip
         watch.undo_fallen(more)

@@ -12,7 +12,7 @@ from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.transactions.accounts.following import Following
 from chalicelib.usecases.transactions.chain_cache import Answers
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.treasury.tron.stake_booking import StakeBooking
 from chalicelib.usecases.treasury.tron.stake_in_flight import StakeInFlight
@@ -22,12 +22,12 @@ from chalicelib.usecases.treasury.tron.staking import OPEN_AT_ONCE
 class StakeFollowing:
     """Brings the open stakes of one real network to their end."""
 
-    def __init__(self, context: NetworkContext, node: StakingNode, renewals: RenewalRules, verdicts: Verdicts) -> None:
-        self._context, self._node, self._renewals, self._verdicts = context, node, renewals, verdicts
+    def __init__(self, context: NetworkContext, node: StakingNode, renewals: RenewalRules, finality: Finality) -> None:
+        self._context, self._node, self._renewals, self._finality = context, node, renewals, finality
         self._losses = Losses(context.network, context.reader, context.store)
         answers = Answers(context.reader)
-        self._following = Following(context.network, context.store, answers, self._losses, verdicts)
-        self._booking = StakeBooking(context, verdicts, node)
+        self._following = Following(context.network, context.store, answers, self._losses, finality)
+        self._booking = StakeBooking(context, finality, node)
 
     def work(self, more: Callable[[], bool]) -> None:
         """Raises Unavailable, Failures."""
@@ -38,7 +38,7 @@ class StakeFollowing:
             for work in self._context.store.open_work("stake", network, limit=OPEN_AT_ONCE):
                 if not more():
                     return
-                scanned = scanned or self._verdicts.scanned()
+                scanned = scanned or self._finality.scanned()
                 each.take(work.id, partial(until_settled, partial(self._follow, work.id, scanned)))
 
     def _follow(self, stake_id: str, scanned: Scanned) -> None:
@@ -46,5 +46,5 @@ class StakeFollowing:
         stake = context.store.get(Stake, network=context.network.id, id=stake_id)
         if stake is None or stake.status != "pending":
             return
-        it = StakeInFlight(context, self._node, self._booking, self._renewals, self._verdicts, self._losses, stake)
+        it = StakeInFlight(context, self._node, self._booking, self._renewals, self._finality, self._losses, stake)
         self._following.look(it, scanned)

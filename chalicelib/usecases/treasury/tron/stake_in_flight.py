@@ -15,7 +15,7 @@ from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.staking import StakingNode
-from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Finality, Scanned
 from chalicelib.usecases.transactions.losses import Losses, stake_sent
 from chalicelib.usecases.transactions.replacement_bounds import worn_out
 from chalicelib.usecases.transactions.sighting_gaps import NoteGaps
@@ -39,12 +39,12 @@ class StakeInFlight:
         node: StakingNode,
         booking: StakeBooking,
         renewals: RenewalRules,
-        verdicts: Verdicts,
+        finality: Finality,
         losses: Losses,
         stake: Stake,
     ) -> None:
         self._context, self._node, self._booking, self._renewals = context, node, booking, renewals
-        self._verdicts, self._losses, self._stake = verdicts, losses, stake
+        self._finality, self._losses, self._stake = finality, losses, stake
         self.id = self.name = stake.id
         self.attempts = stake.expected
         self.at_stake: tuple[AssetId, int] = (context.native().asset, stake.amount)
@@ -80,7 +80,7 @@ class StakeInFlight:
     def _expired(self, ours: Ours, scanned: Scanned) -> bool:
         """Whether no block will ever have it: every node says so, and the blocks prove it (money rule 13)."""
         stake = self._stake
-        if not self._node.renewable(stake.unsigned or "", stake.txid, self._verdicts.every_node(*self.at_stake)):
+        if not self._node.renewable(stake.unsigned or "", stake.txid, self._finality.every_node(*self.at_stake)):
             return False
         lost = self._losses.lost(ours, scanned)
         if not lost:

@@ -34,7 +34,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.transactions.finality import Verdicts
+from chalicelib.usecases.transactions.finality import Finality
 from chalicelib.usecases.treasury.tron.stake_booking import StakeBooking
 from chalicelib.usecases.wallets.booked import booked_at
 
@@ -147,9 +147,9 @@ class Staking:
 class Staker:
     """Brings the open stakes of a simulated network to their end, as part of its poll."""
 
-    def __init__(self, context: NetworkContext, chain: StakingChain, verdicts: Verdicts) -> None:
+    def __init__(self, context: NetworkContext, chain: StakingChain, finality: Finality) -> None:
         self._network, self._reader, self._store = context.network, context.reader, context.store
-        self._chain, self._verdicts, self._booking = chain, verdicts, StakeBooking(context, verdicts)
+        self._chain, self._finality, self._booking = chain, finality, StakeBooking(context, finality)
 
     def work(self, more: Callable[[], bool]) -> None:
         """Raises Unavailable, Failures."""
@@ -174,7 +174,7 @@ class Staker:
                 self._refused(stake, str(error))
             return
         if self._reader.block_hash(receipt.block_number) == receipt.block_hash:
-            self._booking.ripen(stake, receipt, self._verdicts.scanned())
+            self._booking.ripen(stake, receipt, self._finality.scanned())
 
     def _refused(self, before: Stake, reason: str) -> None:
         after = replace(next_version(before), status="failed", reason=reason[:300])

@@ -105,7 +105,7 @@ class World:
         paid = Output("payee", PAID), Output("hot", change)
         return ProvedCoins(f"id {name}", tuple(coin.outpoint for coin in coins), paid)
 
-    # Verdicts, losses and decisions
+    # Finality, losses and decisions
 
     def scanned(self) -> Scanned:
         return Scanned(HEIGHT, HEIGHT, {})
@@ -115,7 +115,7 @@ class World:
         return receipt if self.all_agree else None
 
     def denied(self, asked: Sequence[str], *at_stake: Any) -> bool:
-        """As `Verdicts`, of transactions, and as `CoinPayer`, of coins."""
+        """As `Finality`, of transactions, and as `CoinPayer`, of coins."""
         if at_stake:
             assert "id first" in asked
             return self.all_deny
