@@ -18,6 +18,8 @@ from chalicelib.domain.invoices.invoices import Invoice
 SHARDS = 8
 _HALF = 10**18
 """Amounts are summed in two halves, or many large ones would pass the 38 digits that a stored number keeps."""
+_MOST = 10**48
+"""The most that one invoice adds: where the payer chooses, rates that a sandbox's merchant sets could make it any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +85,10 @@ def figures(invoice: Invoice | None) -> Figures:
         invoices=1,
         completed=int(invoice.status == "completed"),
         pending=int(not invoice.final),
-        amount=invoice.amount,
-        received=invoice.received,
-        usd_amount=usd_amount,
-        usd_received=usd_received,
+        amount=min(invoice.amount, _MOST),
+        received=min(invoice.received, _MOST),
+        usd_amount=min(usd_amount, _MOST),
+        usd_received=min(usd_received, _MOST),
     )
 
 

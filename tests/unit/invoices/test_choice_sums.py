@@ -16,6 +16,8 @@ from chalicelib.domain.ids import AssetId, MerchantId, NetworkId, asset_id, asse
 from chalicelib.domain.invoices.choices import LOCKS_KEPT, Accepted, Choice, Choosing
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.invoices.quotes import Quote, exact, floor_percent
+from chalicelib.domain.invoices.totals import deltas
+from chalicelib.domain.money import MAX_DIGITS
 from chalicelib.store.codec import plain, shaped
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views
@@ -220,6 +222,18 @@ def test_old_locks_are_forgotten() -> None:
 def test_exact_decimals(value: Fraction, text: str) -> None:
     assert exact(value) == text
     assert Fraction(text) == value
+
+
+def test_no_rates_make_a_sum_too_long_to_be_stored() -> None:
+    """Rates from 10^-12 to 10^12, as a merchant may set them in its sandbox."""
+    invoice = chosen(open_invoice("1"), asset_id(BSC, "usdt"), "0.000000000003", 0)
+    assert invoice.choosing is not None
+    invoice = replace(invoice, choosing=replace(invoice.choosing, usd=Quote("USD", f"{10**24}", 0, 0, "test")))
+    ether = deposit(1, ASSETS[0], 10**37 - 1)
+    ether = replace(ether, status="confirmed", rate=quote(ASSETS[0], f"{10**12}"))
+    moved = deltas(invoice, paid(News(0), invoice, None, ether, VIEWS, 100))
+    assert {"received_high", "usd_received_high"} <= moved.keys()
+    assert all(len(str(abs(number))) <= MAX_DIGITS for number in moved.values()), moved
 
 
 def test_a_third_is_no_decimal() -> None:
