@@ -19,6 +19,7 @@ from chalicelib.domain.ids import Realm, asset_parts, network_id, network_parts
 from chalicelib.domain.invoices.choices import MOST_CHOICES, Accepted, Choice, Choosing
 from chalicelib.domain.invoices.invoices import PAYABLE, Invoice
 from chalicelib.domain.invoices.quotes import Quote
+from chalicelib.domain.invoices.settings import InvoiceSettings
 from chalicelib.domain.money import MAX_DIGITS
 from chalicelib.domain.versions import next_version
 from chalicelib.usecases.addresses.addresses import Addresses, widest
@@ -194,7 +195,7 @@ class Choices:
         amount = quote.units_worth(choosing.whole)
         if _too_long(quote, choosing):
             raise BusinessRule("coin", f"the price is more {coin.slug} than an invoice can ask for")
-        settings.demand(coin.slug, amount, coin.decimals, "coin")
+        _demand(settings, coin, amount)
         demand_minimum(coin, amount, "coin", rates, now)
         changes: list[Change] = []
         family = family_key(network)
@@ -205,6 +206,14 @@ class Choices:
         own = served if served.asset == coin.asset else None
         choice = known or own or Choice(coin.asset, coin.decimals, family, served.address, served.address_id)
         return choice.locked(quote, now, settings.lock_seconds), changes
+
+
+def _demand(settings: InvoiceSettings, coin: Coin, amount: int) -> None:
+    """Raises BusinessRule where the merchant wants no such invoice, without saying to a stranger what is set."""
+    try:
+        settings.demand(coin.slug, amount, coin.decimals)
+    except BusinessRule as refused:
+        raise BusinessRule("coin", f"the shop takes no {coin.slug} for this amount: choose another coin") from refused
 
 
 def _too_long(quote: Quote, choosing: Choosing) -> bool:
