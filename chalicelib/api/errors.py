@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from chalicelib.domain.errors import ServiceError
+from chalicelib.domain.errors import BusinessRule, ServiceError
 from chalicelib.domain.times import iso
 from chalicelib.usecases.merchants.access import Usage
 
@@ -69,18 +69,27 @@ class RateLimitExceeded(ServiceError):
         self.usage = usage
 
 
+_VERBS = frozenset({"is", "was", "has", "must", "may", "needs", "failed", "brought"})
+"""What the reasons of rules begin with that have their field for a subject."""
 INTERNAL = ServiceError("Something went wrong on our side. The request id helps us to find it.")
 
 
 def shaped(error: ServiceError, family: Family, now_ms: int, request_id: str) -> dict[str, Any]:
     """The body of the answer to `error`. `now_ms` in milliseconds since 1970."""
     if family == "flat":
-        flat = {"error": error.message, "code": error.code}
+        flat = {"error": said(error), "code": error.code}
         return flat | ({"details": in_words(error.details)} if error.details else {})
-    inner = {"code": error.code, "message": error.message, "details": {} if error.details is None else error.details}
+    inner = {"code": error.code, "message": said(error), "details": {} if error.details is None else error.details}
     if family == "object":
         return {"error": inner}
     return {"success": False, "error": inner, "meta": {"timestamp": iso(now_ms), "request_id": request_id}}
+
+
+def said(error: ServiceError) -> str:
+    """The message as a sentence: the reason of a rule that begins with its verb gets its field in front."""
+    if isinstance(error, BusinessRule) and isinstance(error.details, Mapping) and error.message.partition(" ")[0] in _VERBS:
+        return f"{error.details['field']} {error.message}"
+    return error.message
 
 
 def in_words(details: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:

@@ -206,7 +206,7 @@ def test_a_program_takes_a_shop_through_its_day(language: str, stack: Stack, por
     assert (process.returncode, errors) == (0, ""), lines
     assert forged == 401
     said = [re.sub(r"http\S+", "<page>", re.sub(r"^\S+-(\d) ", r"\1 ", line)) for line in lines]
-    too_much = "is more than can be refunded: of what is credited for this invoice, 49.9 USD is not refunded yet"
+    too_much = "amount is more than can be refunded: of what is credited for this invoice, 49.9 USD is not refunded yet"
     assert sorted(said) == sorted(
         [
             "1 ordered: <page>", "1 shipped", f"1 refused: {too_much}", "1 gives back 9.9 usdt", "1 paid back",

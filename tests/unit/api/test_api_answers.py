@@ -55,6 +55,22 @@ def test_details_of_a_rule_and_of_a_key():
     assert ExpiredApiKey(NOW).details == {"expired_at": AT}
 
 
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("is more than can be refunded", "amount is more than can be refunded"),
+        ("must be at least 1 ETH", "amount must be at least 1 ETH"),
+        ("there is no fresh rate of eth", "there is no fresh rate of eth"),
+        ("island coins are not taken", "island coins are not taken"),
+    ],
+)
+def test_the_refusal_of_a_rule_is_a_sentence_with_its_field(reason, said):
+    refused = BusinessRule("amount", reason)
+    assert shaped(refused, "flat", NOW, "r")["error"] == said
+    assert shaped(refused, "object", NOW, "r")["error"]["message"] == said
+    assert refused.details == {"field": "amount", "reason": reason}
+
+
 def test_the_envelope_of_a_success():
     text = body_text(Answer([1], pagination={"page": 1}), envelope=True, now_ms=NOW, request_id="r1")
     assert json.loads(text) == {
