@@ -3,7 +3,7 @@
 //     KEY=<client_test> node docs/shop/shop.mjs
 //
 // API and PORT, where webhooks arrive, come from the environment too. The sandbox plays the customers: a shop leaves `customer` out.
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, randomBytes, randomUUID, timingSafeEqual } from "node:crypto";
 import { once as happening, EventEmitter } from "node:events";
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,21 +25,24 @@ async function send(method, url, body, headers = {}) {
     signal: AbortSignal.timeout(30_000),
   });
   const text = await answer.text();
-  if (answer.status === 429 || answer.status >= 500) throw new Error(text);
+  if (answer.status === 429 || answer.status >= 500) {
+    throw Object.assign(new Error(text), { seconds: Number(answer.headers.get("retry-after") ?? 1) });
+  }
   if (!answer.ok) throw new Refused(text);
   const found = JSON.parse(text);
   return found.data ?? found;
 }
 
-// A request of the shop's. `once` is its Idempotency-Key: without one, a POST whose answer got lost is not sent again.
-async function call(method, path, body, once) {
-  const headers = { "X-Api-Key": KEY, ...(once && { "Idempotency-Key": once }) };
-  for (const seconds of once || method !== "POST" ? [1, 5] : []) {
+// A request of the shop's, sent again when its answer got lost: with its Idempotency-Key it is done once. `once` names what must
+// not be done again after a crash either.
+async function call(method, path, body, once = randomUUID()) {
+  const headers = { "X-Api-Key": KEY, "Idempotency-Key": once };
+  for (const seconds of [1, 5]) {
     try {
       return await send(method, API + path, body, headers);
     } catch (error) {
       if (error instanceof Refused) throw error;
-      await sleep(seconds * 1000);
+      await sleep((error.seconds ?? seconds) * 1000);
     }
   }
   return send(method, API + path, body, headers);

@@ -19,20 +19,23 @@ $handled = [];
 PHP_SAPI === "cli-server" ? keep() : main();
 
 class Refused extends Exception {} // the answer to a request that is not done: the same request again is refused again
+class Later extends Exception {} // the same request, sent again after `getCode()` seconds, may be done
 
-// One request. Throws Refused; RuntimeException where another try may do.
+// One request. Throws Refused, Later.
 function send(string $method, string $url, ?array $body = null, array $headers = []): array
 {
     $options = ["method" => $method, "header" => ["Content-Type: application/json", ...$headers], "timeout" => 30, "ignore_errors" => true];
     $options += $body === null ? [] : ["content" => json_encode($body)];
     $stream = @fopen($url, "r", false, stream_context_create(["http" => $options]));
     if ($stream === false) {
-        throw new RuntimeException("no answer from $url");
+        throw new Later("no answer from $url", 2);
     }
-    $status = (int) explode(" ", stream_get_meta_data($stream)["wrapper_data"][0])[1];
+    $answered = stream_get_meta_data($stream)["wrapper_data"];
+    $status = (int) explode(" ", $answered[0])[1];
     $text = stream_get_contents($stream);
     if ($status === 429 || $status >= 500) {
-        throw new RuntimeException($text);
+        $wait = current(preg_grep("/^retry-after:/i", $answered)) ?: "Retry-After: 1";
+        throw new Later($text, (int) substr($wait, 12));
     }
     if ($status >= 400) {
         throw new Refused($text);
@@ -41,15 +44,16 @@ function send(string $method, string $url, ?array $body = null, array $headers =
     return $found["data"] ?? $found;
 }
 
-// A request of the shop's. `$once` is its Idempotency-Key: without one, a POST whose answer got lost is not sent again.
+// A request of the shop's, sent again when its answer got lost: with its Idempotency-Key it is done once. `$once` names what must
+// not be done again after a crash either.
 function call(string $method, string $path, ?array $body = null, ?string $once = null): array
 {
-    $headers = ["X-Api-Key: " . getenv("KEY"), ...($once === null ? [] : ["Idempotency-Key: $once"])];
-    foreach ($once !== null || $method !== "POST" ? [1, 5] : [] as $seconds) {
+    $headers = ["X-Api-Key: " . getenv("KEY"), "Idempotency-Key: " . ($once ?? bin2hex(random_bytes(16)))];
+    for ($tries = 0; $tries < 2; $tries++) {
         try {
             return send($method, API . $path, $body, $headers);
-        } catch (RuntimeException) {
-            sleep($seconds);
+        } catch (Later $later) {
+            sleep($later->getCode());
         }
     }
     return send($method, API . $path, $body, $headers);
@@ -187,7 +191,8 @@ function gets(string $path): void
 function day(string $hook): void
 {
     global $orders;
-    [$exact, $over, $stray, $late] = array_map(fn($n) => hrtime(true) . "-$n", [1, 2, 3, 4]);
+    $first = (int) (microtime(true) * 1000);
+    [$exact, $over, $stray, $late] = ["$first-1", "$first-2", "$first-3", "$first-4"];
 
     $choice = chooses(order($exact, "49.90"));
     pays($choice, $choice["missing"]);

@@ -34,8 +34,16 @@ class Refused(Exception):
     """The answer to a request that is not done: the same request again is refused again."""
 
 
+class Later(OSError):
+    """The same request, sent again after `seconds`, may be done."""
+
+    def __init__(self, words: str, seconds: int) -> None:
+        super().__init__(words)
+        self.seconds = seconds
+
+
 def send(method: str, url: str, body: Any = None, **headers: str) -> Any:
-    """One request. Raises Refused; ConnectionError where another try may do."""
+    """One request. Raises Refused; OSError where another try may do."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
     try:
@@ -43,18 +51,21 @@ def send(method: str, url: str, body: Any = None, **headers: str) -> Any:
             found = json.load(answer)
     except urllib.error.HTTPError as error:
         words = error.read().decode()
-        raise (ConnectionError if error.code == 429 or error.code >= 500 else Refused)(words) from None
+        if error.code == 429 or error.code >= 500:
+            raise Later(words, int(error.headers.get("Retry-After", "1"))) from None
+        raise Refused(words) from None
     return found["data"] if isinstance(found, dict) and "data" in found else found
 
 
 def call(method: str, path: str, body: Any = None, once: str | None = None) -> Any:
-    """A request of the shop's. `once` is its Idempotency-Key: without one, a POST whose answer got lost is not sent again."""
-    headers = {"X-Api-Key": KEY} | ({"Idempotency-Key": once} if once else {})
-    for seconds in (1, 5) if once or method != "POST" else ():
+    """A request of the shop's, sent again when its answer got lost: with its Idempotency-Key it is done once. `once` names what
+    must not be done again after a crash either."""
+    headers = {"X-Api-Key": KEY, "Idempotency-Key": once or secrets.token_hex(16)}
+    for seconds in (1, 5):
         try:
             return send(method, API + path, body, **headers)
-        except OSError:  # the connection's faults, and those of `send`
-            time.sleep(seconds)
+        except OSError as error:
+            time.sleep(error.seconds if isinstance(error, Later) else seconds)
     return send(method, API + path, body, **headers)
 
 
