@@ -77,9 +77,9 @@ class MoveWiring:
         from chalicelib.usecases.treasury.collection.run import CollectRun
         from chalicelib.usecases.treasury.collection.steps import CollectSteps
 
-        store, clock, fees = self._parts.store, self._parts.clock_of(network.realm), self.move_fees(network)
-        steps = CollectSteps(network, store, self._parts.rules, clock, fees, self._stakes.loans(network))
-        return CollectRun(network, store, clock, CollectPlanning(network, store, clock, fees), steps, fees)
+        context, fees = self._chains.context(network), self.move_fees(network)
+        steps = CollectSteps(context, fees, self._stakes.loans(network))
+        return CollectRun(context, CollectPlanning(context, fees), steps, fees)
 
     @cached_property
     def collect_decisions(self) -> CollectDecisions:
@@ -90,15 +90,13 @@ class MoveWiring:
     def hot_floor(self, network: Network) -> HotFloor:
         from chalicelib.usecases.treasury.hot_floor import HotFloor
 
-        parts = self._parts
-        return HotFloor(network, parts.store, parts.rules, parts.clock_of(network.realm), parts.rates)
+        return HotFloor(self._chains.context(network), self._parts.rates)
 
     def distributor(self, network: Network) -> Distributor:
         """For account networks."""
         from chalicelib.usecases.treasury.cold_storage_accounts import Distributor
 
-        parts, clock = self._parts, self._parts.clock_of(network.realm)
-        return Distributor(network, parts.store, parts.rules, clock, self.move_fees(network))
+        return Distributor(self._chains.context(network), self.move_fees(network))
 
     def drains(self, network: Network) -> Drains:
         """For networks of both kinds."""

@@ -83,7 +83,7 @@ class PayoutWiring:
         if pays_from_coins(network):
             from chalicelib.usecases.payouts.bundle_sent import SentTogether
 
-            return SentTogether(network, self._parts.store, self._chains.coin_payer(network), self._parts.rules)
+            return SentTogether(self._chains.context(network), self._chains.coin_payer(network))
         return SentAlone(network, self._chains.payer(network), self._transactions.stuck(network), self._parts.rules)
 
     def settlement(self, network: Network, answers: Answers | None = None) -> Settlement:
@@ -99,12 +99,11 @@ class PayoutWiring:
 
         parts, context, payer = self._parts, self._chains.context(network), self._chains.coin_payer(network)
         renewals, finality = self._transactions.renewals, self._transactions.finality(network)
-        sent = SentTogether(network, parts.store, payer, parts.rules)
+        sent = SentTogether(context, payer)
         return BundleSettlement(context, payer, sent, renewals, finality, parts.rates, answers)
 
     def bundle_apart(self, network: Network) -> BundleApart:
         """For an operator's decision about a bundle that was never signed."""
         from chalicelib.usecases.payouts.bundle_apart import BundleApart
 
-        parts = self._parts
-        return BundleApart(network, parts.store, parts.clock_of(network.realm), self._chains.coin_payer(network))
+        return BundleApart(self._chains.context(network), self._chains.coin_payer(network))

@@ -147,8 +147,7 @@ def fill_nonces(args: argparse.Namespace) -> int:
         return _fill_over(wired, network, args)
     if args.reason is not None:
         raise CanNot("--reason belongs to --over")
-    clock, topups = wired.clock_of(network.realm), TopUps(wired.move_fees(network))
-    filling = NonceFilling(network, wired.store, wired.rules, clock, wired.payer(network), topups)
+    filling = NonceFilling(wired.context(network), wired.payer(network), TopUps(wired.move_fees(network)))
     try:
         with in_realm(network.realm):
             if args.accept:

@@ -21,6 +21,7 @@ from chalicelib.domain.treasury.collections import Collecting, Collection
 from chalicelib.domain.treasury.energy_loans import Lendable
 from chalicelib.domain.treasury.moves import LOANS, Move, move_work
 from chalicelib.domain.work import OutboxRow, outbox_work
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.accounts import FeeEstimate, Payment
 from chalicelib.usecases.ports.changes import Change, Close, Save
 from chalicelib.usecases.ports.failures import Refused
@@ -178,9 +179,9 @@ class Treasury:
             self.store.records.pop(self.store._key_of(row))
             self.store.work.discard(outbox_work(row))
         loans = None if self.stake is None else Loans(self.network, self.store, self.clock, self.stake)
-        steps = CollectSteps(self.network, self.store, self.rules, self.clock, self._fees, loans)
-        planning = CollectPlanning(self.network, self.store, self.clock, self._fees)
-        CollectRun(self.network, self.store, self.clock, planning, steps, self._fees).work(lambda: True)
+        steps = CollectSteps(self.context, self._fees, loans)
+        planning = CollectPlanning(self.context, self._fees)
+        CollectRun(self.context, planning, steps, self._fees).work(lambda: True)
         self.whole()
 
     def go_on(self, *moves: str, seconds: int = 61) -> None:
@@ -190,10 +191,15 @@ class Treasury:
             self.poll(seconds)
 
     def distribute(self) -> None:
-        Distributor(self.network, self.store, self.rules, self.clock, self._fees).work(lambda: True)
+        Distributor(self.context, self._fees).work(lambda: True)
 
     def floor(self) -> None:
-        HotFloor(self.network, self.store, self.rules, self.clock, lambda _: self.rates).look()
+        HotFloor(self.context, lambda _: self.rates).look()
+
+    @property
+    def context(self) -> NetworkContext:
+        chain: Any = self.chain
+        return NetworkContext(self.network, chain, self.store, self.rules, self.clock)
 
     @property
     def topups(self) -> TopUps:

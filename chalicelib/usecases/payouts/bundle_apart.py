@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.transactions.given_up import GivenUp
@@ -29,9 +28,7 @@ from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.payouts.bundle_members import members, unlike
 from chalicelib.usecases.payouts.failing import failed
 from chalicelib.usecases.ports.changes import Change, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.first_signatures import signed_before
 from chalicelib.usecases.transactions.give_up import NotGivenUp
 from chalicelib.usecases.transactions.unsigned import decided, demand_unsigned, demand_unspent
@@ -47,8 +44,8 @@ WHY = "the operator gave it up: nothing was signed for it"
 class BundleApart:
     """The command, on one network. Needs no key."""
 
-    def __init__(self, network: Network, store: Store, clock: Clock, payer: CoinPayer) -> None:
-        self._network, self._store, self._clock, self._payer = network, store, clock, payer
+    def __init__(self, context: NetworkContext, payer: CoinPayer) -> None:
+        self._network, self._store, self._clock, self._payer = context.network, context.store, context.clock, payer
 
     def take_apart(self, id: str, by: str, reason: str, without: str = "") -> None:
         """End the unsigned bundle `id`; `without` is the withdrawal in it that fails. Raises NotGivenUp, LookupError, Conflict,

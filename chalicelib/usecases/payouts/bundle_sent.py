@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.sightings import Ours, by_inputs
 from chalicelib.domain.withdrawals.bundles import Bundle, BundledPayout
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.base.address_forms import same_place
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import FeeEstimate
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.utxo.proofs import unproved
 
@@ -29,8 +28,8 @@ class SentTogether:
     """`usecases.payouts.sent.Sent` for networks of coins. Made anew for every poll: it reads each bundle, and sends its bytes,
     once."""
 
-    def __init__(self, network: Network, store: Store, payer: CoinPayer, rules: AddressRules) -> None:
-        self._network, self._store, self._payer, self._rules = network, store, payer, rules
+    def __init__(self, context: NetworkContext, payer: CoinPayer) -> None:
+        self._network, self._store, self._rules, self._payer = context.network, context.store, context.rules, payer
         self._bundles: dict[str, Bundle] = {}
         self._unproved: dict[str, list[str]] = {}
         self._answers: dict[str, Refused | None] = {}

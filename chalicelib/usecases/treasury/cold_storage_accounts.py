@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from chalicelib.domain.addresses.addresses import Role, Wallet
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.catalogue.coin_settings import PERCENTAGE, NoFreshRate, collects, distributes
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ledger import WalletBalance
@@ -23,13 +23,11 @@ from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.payout_line import Taken
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.current_wallets import wallets_of
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.treasury.moves.planning import planned
 from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
@@ -57,8 +55,9 @@ class Held:
 class Distributor:
     """Of one network of accounts."""
 
-    def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, fees: MoveFees) -> None:
-        self._network, self._store, self._rules, self._clock, self._fees = network, store, rules, clock, fees
+    def __init__(self, context: NetworkContext, fees: MoveFees) -> None:
+        self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
+        self._fees = fees
 
     def work(self, more: Callable[[], bool]) -> None:
         """Raises Unavailable, Failures. Asks for nothing where no coin of the network has a setting for it."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.domain.addresses.addresses import Wallet
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, limit_units
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ledger import WalletBalance
@@ -18,10 +18,8 @@ from chalicelib.domain.treasury.collections import Distribution
 from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.current_wallets import wallet_of
-from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.treasury.consolidation.parts import open_moves
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
@@ -31,8 +29,9 @@ log = logging.getLogger(__name__)
 class HotFloor:
     """The floors of one network's hot wallet."""
 
-    def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, rates_of: RatesOf) -> None:
-        self._network, self._store, self._rules, self._clock, self._rates_of = network, store, rules, clock, rates_of
+    def __init__(self, context: NetworkContext, rates_of: RatesOf) -> None:
+        self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
+        self._rates_of = rates_of
 
     def look(self) -> None:
         """Raises Unavailable, Conflict. Asks for nothing where no coin of the network ever had a floor."""

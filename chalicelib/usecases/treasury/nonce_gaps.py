@@ -8,19 +8,16 @@ address gets the native coins for their fees from the hot wallet. Safe to repeat
 from __future__ import annotations
 
 from chalicelib.domain.addresses.addresses import Address, Watched, watched_key
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.treasury.collections import topup_units
 from chalicelib.domain.treasury.moves import Move, Origin, move_command, move_id, move_work
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.current_wallets import wallet_of
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Open, Save
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.first_nonce import agreed_nonce
 from chalicelib.usecases.transactions.open_nonces import open_nonces
 from chalicelib.usecases.treasury.moves.checks import MoveChecks
@@ -35,11 +32,9 @@ MOST = 10
 class NonceFilling:
     """Of one network of accounts. Needs no key."""
 
-    def __init__(
-        self, network: Network, store: Store, rules: AddressRules, clock: Clock, payer: ChainPayer, topups: TopUps
-    ) -> None:
-        self._network, self._store, self._rules, self._clock, self._payer = network, store, rules, clock, payer
-        self._topups = topups
+    def __init__(self, context: NetworkContext, payer: ChainPayer, topups: TopUps) -> None:
+        self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
+        self._payer, self._topups = payer, topups
 
     def accept(self, address: str) -> int:
         """Let an address that has none of our transactions begin with the nonce that every node says; that nonce.

@@ -216,7 +216,7 @@ def filling(world: Treasury) -> NonceFilling:
     counter = NonceCounter(NETWORK, USER, 2)
     world.store.commit([Save(counter), Save(FeeQuote(NETWORK, {"eth": FEE, "usdt": FEE}, 0))])
     payer: Any = SimpleNamespace(cost=world.chain.cost, told_nonces=lambda address: (0,), next_nonce=lambda address: 0)
-    return NonceFilling(world.network, world.store, world.rules, world.clock, payer, world.topups)
+    return NonceFilling(world.context, payer, world.topups)
 
 
 def test_fillers_are_not_made_while_the_hot_wallet_can_not_pay_their_fees() -> None:

@@ -11,16 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.domain.addresses.addresses import Address, Watched, watched_key
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, collects
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Collecting, Collection, collection_work, waited, went_on
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.work import Work
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Beside, Change, Close, Open, Save, Still
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.wallets.sweep_candidates import hint_place
 
@@ -28,8 +27,8 @@ from chalicelib.usecases.wallets.sweep_candidates import hint_place
 class CollectPlanning:
     """Of one network of accounts."""
 
-    def __init__(self, network: Network, store: Store, clock: Clock, fees: MoveFees) -> None:
-        self._network, self._store, self._clock, self._fees = network, store, clock, fees
+    def __init__(self, context: NetworkContext, fees: MoveFees) -> None:
+        self._network, self._store, self._clock, self._fees = context.network, context.store, context.clock, fees
 
     def plan(self, hint: Work) -> str | None:
         """Close a hint; the id of the collection that it has begun or woken, if any. Raises Conflict, Unavailable."""

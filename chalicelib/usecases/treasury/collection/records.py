@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.treasury.collections import (
     LONGEST_MS,
     MOST_TRIES,
@@ -23,11 +23,9 @@ from chalicelib.domain.treasury.collections import (
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.work import Command
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Save
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.treasury.collection.open_here import open_at
 from chalicelib.usecases.treasury.moves.planning import dropped
@@ -40,8 +38,9 @@ class CollectionRecords:
     """Of one network of accounts. The functions that store return whether another step may follow now. They raise Conflict,
     Unavailable."""
 
-    def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, fees: MoveFees) -> None:
-        self._network, self._store, self._rules, self._clock, self._fees = network, store, rules, clock, fees
+    def __init__(self, context: NetworkContext, fees: MoveFees) -> None:
+        self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
+        self._fees = fees
 
     def move(self, id: str) -> Move | None:
         """Raises Unavailable."""

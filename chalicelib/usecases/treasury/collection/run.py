@@ -12,16 +12,14 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import partial
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.coin_settings import collects
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import IN_MOTION, Collection, pressing
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.work import Work, WorkKind, time_order
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.ports.changes import Conflict
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.treasury.collection.planning import CollectPlanning
 from chalicelib.usecases.treasury.collection.steps import CollectSteps
@@ -41,11 +39,9 @@ _TURN = 20
 class CollectRun:
     """Of one network of accounts."""
 
-    def __init__(
-        self, network: Network, store: Store, clock: Clock, planning: CollectPlanning, steps: CollectSteps, fees: MoveFees
-    ) -> None:
-        self._network, self._store, self._clock, self._fees = network, store, clock, fees
-        self._planning, self._steps = planning, steps
+    def __init__(self, context: NetworkContext, planning: CollectPlanning, steps: CollectSteps, fees: MoveFees) -> None:
+        self._network, self._store, self._clock = context.network, context.store, context.clock
+        self._planning, self._steps, self._fees = planning, steps, fees
 
     def work(self, more: Callable[[], bool]) -> None:
         """Raises Unavailable, Failures. Asks for nothing where no coin of the network is collected."""

@@ -12,7 +12,7 @@ import logging
 from dataclasses import replace
 
 from chalicelib.domain.addresses.addresses import Role, Wallet
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import (
@@ -28,12 +28,10 @@ from chalicelib.domain.treasury.collections import (
 from chalicelib.domain.treasury.energy_loans import TO_ACTIVATE, Way
 from chalicelib.domain.treasury.moves import Move, Origin, move_id
 from chalicelib.usecases.base.current_wallets import wallet_of
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.grey_list import grey_listed
 from chalicelib.usecases.treasury.collection.fees import MoveFees, Provision
 from chalicelib.usecases.treasury.collection.records import CollectionRecords
@@ -49,13 +47,11 @@ _MOST_STEPS = 8
 class CollectSteps:
     """Of one network of accounts."""
 
-    def __init__(
-        self, network: Network, store: Store, rules: AddressRules, clock: Clock, fees: MoveFees, loans: Loans | None = None
-    ) -> None:
+    def __init__(self, context: NetworkContext, fees: MoveFees, loans: Loans | None = None) -> None:
         """`loans`: where energy can be lent in place of coins that are burnt (Tron)."""
-        self._network, self._store, self._rules, self._clock, self._fees = network, store, rules, clock, fees
-        self._loans, self._topups = loans, TopUps(fees)
-        self._records = CollectionRecords(network, store, rules, clock, fees)
+        self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
+        self._fees, self._loans, self._topups = fees, loans, TopUps(fees)
+        self._records = CollectionRecords(context, fees)
 
     def advance(self, collection_id: str) -> None:
         """Take every step that can be taken now. Safe at any time, twice, at once. Raises Conflict, Unavailable."""
