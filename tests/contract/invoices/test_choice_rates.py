@@ -18,7 +18,7 @@ from chalicelib.usecases.invoices import choosing
 from chalicelib.usecases.ports.changes import Absent, Change
 from chalicelib.wiring import services
 from tests.support.shop import Shop, open_shop
-from tests.support.stack import Stack
+from tests.support.stack import Response, Stack
 
 OFFERS = [{"coin": "eth", "network": "ethereum"}, {"coin": "usdt", "network": "ethereum"}, {"coin": "ltc", "network": "litecoin"}]
 SetRates = Callable[..., None]
@@ -309,3 +309,65 @@ def test_going_to_and_fro_writes_no_more_than_so_often(shop: Shop, set_rates: Se
     answers = [choose(shop, invoice, coin) for _ in range(6) for coin in ("eth", "usdt")]
     assert stored(invoice).version == 7
     assert {(one["coin"], one["amount"]) for one in answers} == {("eth", "0.1"), ("usdt", "300")}
+
+
+@pytest.mark.parametrize(
+    ("terms", "rate", "status"),
+    [
+        ({}, "3000", "expired"),
+        ({"latePayments": "accept"}, "3000", "completed"),
+        ({"latePayments": "accept"}, "2900", "expired"),
+        ({"latePayments": "accept", "tolerancePercent": 4}, "2900", "completed"),
+        ({"latePayments": "acceptWithinPercent", "latePaymentsPercent": 3}, "2900", "expired"),
+        ({"latePayments": "acceptWithinPercent", "latePaymentsPercent": 4}, "2900", "completed"),
+    ],
+)
+def test_a_late_payment_is_worth_what_the_rate_of_then_says(
+    shop: Shop, set_rates: SetRates, terms: dict[str, Any], rate: str, status: str
+) -> None:
+    set_rates(eth="3000")
+    invoice = choosable(shop, expiresIn=60, **terms)
+    address = choose(shop, invoice, "eth")["address"]
+    advance(shop, 1000)
+    shop.turn()
+    set_rates(eth=rate)
+    shop.pay(address, "0.1")
+    shop.mine()
+    shop.turn()
+    shown = shop.shown(invoice)
+    assert (shown["status"], shown["choices"][0]["received"], shop.available()) == (status, "0.1", "0.1")
+    told = ["created", "expired", "late_payment", *(["confirming", "completed"] if status == "completed" else [])]
+    assert shop.told(invoice["id"]) == {f"invoice.{name}": 1 for name in told}
+    assert shown["paidPercent"] == ("100" if rate == "3000" else "96.66")
+
+
+LOOKS: dict[str, Callable[[Shop, str], Response]] = {
+    "page": lambda shop, id: shop.stack.call("GET", f"/v1/pay/{id}"),
+    "status": lambda shop, id: shop.stack.call("GET", f"/v1/pay/{id}/status"),
+    "choice": lambda shop, id: shop.stack.call("POST", f"/v1/pay/{id}/choice", json={"coin": "usdt"}),
+    "path": lambda shop, id: shop.stack.call("GET", f"/v1/invoices/{id}", shop.key),
+    "query": lambda shop, id: shop.stack.call("GET", "/v1/invoices", shop.key, query={"id": id}),
+    "externalId": lambda shop, id: shop.stack.call("GET", "/v1/invoices/getByExternalId", shop.key, query={"externalId": "o-1"}),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+def test_the_first_look_after_a_lock_quotes_anew_and_a_list_does_not(
+    shop: Shop, set_rates: SetRates, look: Callable[[Shop, str], Response]
+) -> None:
+    set_rates(eth="3000", usdt="1")
+    invoice = choosable(shop, externalId="o-1")
+    choose(shop, invoice, "eth")
+    advance(shop, 901)
+    set_rates(eth="2500", usdt="1")
+    shop.get("/v1/invoices/getAll")
+    assert promised(invoice) == ["3000"]
+    assert look(shop, invoice["id"]).status == 200
+    assert promised(invoice) == ["3000", "2500"]
+
+
+def promised(invoice: dict[str, Any]) -> list[str]:
+    """The rates of its first choice, oldest first."""
+    choosing = stored(invoice).choosing
+    assert choosing is not None
+    return [lock.quote.value for lock in choosing.choices[0].locks]
