@@ -128,7 +128,7 @@ def schemas() -> Schema:
         },
         "ObjectError": {
             "type": "object",
-            "description": "Errors of addresses, networks, `/withdraws` and health.",
+            "description": "Errors of addresses, networks, `/withdraws`, refunds, links, public pages and health.",
             "properties": {"error": ref("Error")},
             "required": ["error"],
             "additionalProperties": False,

@@ -14,17 +14,22 @@ from chalicelib.api.routes import Route
 _PARTS: dict[str, str] = {
     "address": "The address itself, or its id.",
     "coin": "The coin's slug: its symbol in lower case.",
+    "token": "The secret part of a claim link: what stands behind `/claim/` in its `claimUrl`.",
     "txId": "The transaction's id, or its hash on the chain.",
 }
 _IDS: dict[str, str] = {
     "/api-keys/": "The key's id (`key_…`).",
+    "/collections/": "The collection's id.",
     "/events/": "The event's id (`evt_…`).",
     "/invoices/": "The invoice's id (`inv_…`).",
     "/link/": "The payment link's id (`plk_…`).",
     "/networks/": "The id that the rescan's order was answered with (`rsc_…`).",
     "/payment-links/": "The payment link's id (`plk_…`).",
     "/pay/": "The invoice's id (`inv_…`).",
+    "/payout-links/": "The payout link's id (`pol_…`).",
+    "/refunds/": "The refund's id (`ref_…`).",
     "/sandbox/withdrawals/": "The withdrawal's id (`wd_…`).",
+    "/stray-payments/": "The payment's id.",
     "/webhooks/deliveries/": "The delivery's id (`dlv_…`).",
     "/webhooks/redeliveries/": "The job's id (`rdl_…`).",
     "/webhooks/": "The endpoint's id (`wh_…`).",
@@ -51,7 +56,7 @@ def of_route(route: Route) -> list[Schema]:
 
 
 def _part(name: str, path: str) -> Schema:
-    words = _PARTS.get(name) or next((words for prefix, words in _IDS.items() if path.startswith(prefix)), "The id.")
+    words = _PARTS.get(name) or next((words for prefix, words in _IDS.items() if path.startswith(prefix)), "")
     schema: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_PARAM}
     if name == "network":
         schema = {**NETWORK_SCHEMA, "examples": ["ethereum"]}

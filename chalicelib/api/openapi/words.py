@@ -22,9 +22,9 @@ level; each endpoint says which it needs.
 exact to the last digit. USD values are JSON numbers, rounded to cents. Dates are ISO 8601 in UTC with milliseconds.
 
 **Errors.** Only 400, 401, 403, 404, 429 and 500 occur. Three body shapes are published: a flat one (coins, invoices), an object
-(addresses, networks, `/withdraws`) and an envelope (everything else); each endpoint shows its own. `INVALID_PARAMETER` names all
-wrong fields at once; unknown fields are wrong. `VALIDATION_ERROR` means: well-formed, but a rule says no. What belongs to another
-merchant answers exactly as what never was.
+(addresses, networks, `/withdraws`, refunds, links, public pages) and an envelope (everything else); each endpoint shows its own.
+`INVALID_PARAMETER` names all wrong fields at once; unknown fields are wrong. `VALIDATION_ERROR` means: well-formed, but a rule says
+no. What belongs to another merchant answers exactly as what never was.
 
 **Lists.** `page` and `limit` (20, at most 100), `sort`, `order`, and filters written `field[op]=value` with the operators `eq`,
 `ne`, `gt`, `gte`, `lt`, `lte`, `in` (comma list), `like`. `page * limit` reaches 10,000; a `cursor` walks any length.
@@ -60,6 +60,9 @@ _TAGS: dict[str, tuple[str, str]] = {
     "pay": ("Invoices", ""),
     "payment-links": ("Payment links", "Public pages, each of which opens an invoice for every visitor who wants to pay."),
     "link": ("Payment links", ""),
+    "refunds": ("Refunds", "Money of an invoice that goes back; payout links; the page where either is claimed."),
+    "payout-links": ("Refunds", ""),
+    "claim": ("Refunds", ""),
     "withdrawals": ("Withdrawals", "Paying out, in both published forms; approvals and the whitelist."),
     "withdraws": ("Withdrawals", ""),
     "whitelist": ("Withdrawals", ""),
@@ -67,6 +70,9 @@ _TAGS: dict[str, tuple[str, str]] = {
     "transactions": ("Transactions", "What happened on the chains."),
     "events": ("Events", "What the merchant was told."),
     "webhooks": ("Webhooks", "Endpoints of the merchant that are told of events."),
+    "collections": ("Collections", "What is on deposit addresses and goes to the service's own wallets; for admin keys."),
+    "reconciliation": ("Reconciliation", "The ledger against the chains; for admin keys."),
+    "stray-payments": ("Stray payments", "Payments on the wrong network; for admin keys."),
     "sandbox": ("Sandbox", "Moves the simulated networks; for test keys."),
 }
 

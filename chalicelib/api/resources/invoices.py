@@ -151,7 +151,7 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     they mean is said at `PUT /v1/invoices/configureSettings`. They stay what they were.
 
     On an EVM network the address is watched on all EVM networks: what comes on another one, or in another known coin, is credited
-    to the merchant and listed in `GET /v1/transactions`, and counts for no invoice.
+    to the merchant, listed in `GET /v1/transactions` and in `misdirected`, and counts for no invoice.
 
     A fiat price without `currency`: the payer chooses one of `accept`, on the page or by `POST /v1/pay/{invoiceId}/choice`.
     `accept` absent: all active coins that the settings allow. Until then there is no address, and `currency`, `network`, `address`

@@ -139,6 +139,7 @@ def test_every_operation_and_parameter_is_described(made: dict[str, Any]) -> Non
         assert found["summary"] and words and needs.startswith("Needs"), where
         for parameter in found.get("parameters", ()):
             assert resolved(made, parameter)["description"], f"{where}: {parameter}"
+    assert [tag["name"] for tag in made["tags"] if "description" not in tag] == []
 
 
 def test_every_field_is_described_and_says_what_it_may_look_like(made: dict[str, Any]) -> None:
