@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from chalicelib.domain.ids import asset_parts, network_parts
@@ -12,18 +13,16 @@ from chalicelib.usecases.base.views import without_none
 from chalicelib.usecases.payment_links.links import Stocked
 
 
-def _amount(price: Price) -> str | dict[str, str]:
-    return plain(price.amount) if price.most is None else {"min": plain(price.amount), "max": plain(price.most)}
-
-
-def _price(price: Price) -> dict[str, Any]:
+def _price(price: Price, written: Callable[[str], str]) -> dict[str, Any]:
     coin: dict[str, Any] = {}
     if price.asset is not None:
         network, slug = asset_parts(price.asset)
         coin = {"currency": slug, "network": network_parts(network)[1]}
     elif price.accept is not None:
         coin = {"accept": [without_none({"coin": each.coin, "network": each.network}) for each in price.accept]}
-    asked = {"amount": _amount(price)} if price.fiat is None else {"fiatAmount": _amount(price), "fiatCurrency": price.fiat}
+    least = written(price.amount)
+    amount = least if price.most is None else {"min": least, "max": written(price.most)}
+    asked = {"amount": amount} if price.fiat is None else {"fiatAmount": amount, "fiatCurrency": price.fiat}
     return asked | coin
 
 
@@ -42,7 +41,7 @@ def link_view(stocked: Stocked, now_ms: int, base: str) -> dict[str, Any]:
             "status": status_of(stocked, link.over(now_ms)),
             "name": link.name,
             "description": link.description,
-            **_price(link.price),
+            **_price(link.price, plain),
             "stock": stocked.left,
             "expiresAt": None if link.expires_at is None else iso(link.expires_at),
             "redirectUrl": link.redirect_url,
@@ -54,7 +53,8 @@ def link_view(stocked: Stocked, now_ms: int, base: str) -> dict[str, Any]:
 
 
 def page_view(stocked: Stocked, over: bool) -> dict[str, Any]:
-    """What its page shows: the merchant's words for its payers, the price, and whether it can be opened."""
+    """What its page shows: the merchant's words for its payers, the price as it was written ("49.90"), and whether it can be
+    opened."""
     link = stocked.link
-    shown = {"name": link.name, "description": link.description, "status": status_of(stocked, over), **_price(link.price)}
-    return without_none(shown)
+    shown = {"name": link.name, "description": link.description, "status": status_of(stocked, over)}
+    return without_none(shown | _price(link.price, str))

@@ -117,6 +117,11 @@ def test_the_page_opens_nothing(shop: Shop) -> None:
     assert invoices_of(link) == [] and left(shop, link) == 1
 
 
+def test_a_price_is_shown_as_it_was_written(shop: Shop) -> None:
+    link = make(shop, amount=None, currency=None, network=None, fiatAmount="49.90", fiatCurrency="EUR")["id"]
+    assert "49.90 EUR" in words(page(shop, link).body)
+
+
 def test_the_page_asks_for_an_amount_and_says_what_is_wrong_with_it(shop: Shop) -> None:
     link = make(shop, amount=None, fiatAmount={"min": 5, "max": 50}, fiatCurrency="EUR")["id"]
     assert "Amount in EUR From 5 to 50 EUR." in words(page(shop, link).body)
