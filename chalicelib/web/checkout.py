@@ -32,7 +32,7 @@ _PAYABLE = ("pending", "partial")
 _TONES = {"completed": "good", "confirming": "busy", "pending": "calm", "partial": "warn", "expired": "bad", "cancelled": "bad"}
 _WORDS = {
     "pending": ("Waiting for your payment", "Send {missing} {symbol} on {network}. This page follows by itself."),
-    "partial": ("{missing} {symbol} are missing", "A part has arrived. Send the rest to the same address."),
+    "partial": ("{missing} {symbol} are missing", "A part has arrived. Send the rest to the address shown here."),
     "confirming": ("Your payment has been seen", "The network is confirming it. You may close this page."),
     "completed": ("Paid", "Thank you. The payment is complete."),
     "expired": ("The time to pay is over", "Do not send anything any more. Ask the shop for a new invoice."),

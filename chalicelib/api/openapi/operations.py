@@ -132,7 +132,8 @@ def _failures(route: Route, responses: Schema, schemas: Schema) -> Schema:
     found: Schema = {}
     for status, several in errors.codes(route).items():
         name = errors.name_of(route.family, status, several) + ("_without_a_key" if route.level == "public" else "")
-        page = route.form and (status in (400, 404) or (status == 429 and route.redirects))
+        # A limit of the route's own is said on the page; that of all requests without a key comes before any page.
+        page = route.form and (status in (400, 404) or (status == 429 and "RATE_LIMIT_EXCEEDED" in route.errors))
         name += "_or_page" if page else ""
         if name not in responses:
             keyed: tuple[str, ...] = () if status == 500 or (route.level == "public" and status != 429) else _KEYED

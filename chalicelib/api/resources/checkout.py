@@ -6,13 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 
+from chalicelib.api.auth import refusal_headers
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.errors import RateLimitExceeded
+from chalicelib.api.errors import STATUS, RateLimitExceeded
 from chalicelib.api.models import Request
 from chalicelib.api.pages import page_root
 from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
+from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound, ServiceError
 from chalicelib.domain.ids import made_at
 from chalicelib.domain.invoices.choices import MOST_CHOICES
 from chalicelib.usecases.invoices.checkout import Checkout
@@ -60,7 +61,7 @@ class ChoiceRequest(Request):
 
 @endpoint(
     "POST", "/pay/{invoiceId}/choice", family="object", level="public", body=ChoiceRequest, form=True, answer="checkout.Choice",
-    errors=("NOT_FOUND", "VALIDATION_ERROR"), summary="Choose the coin to pay in",
+    errors=("NOT_FOUND", "VALIDATION_ERROR", "RATE_LIMIT_EXCEEDED"), summary="Choose the coin to pay in",
 )  # fmt: skip
 def choose_coin(ctx: Ctx, body: ChoiceRequest) -> Answer:
     """For an invoice whose payer chooses. Makes an address, which all choices of EVM networks share, and locks a rate until
@@ -82,13 +83,16 @@ def choose_coin(ctx: Ctx, body: ChoiceRequest) -> Answer:
         raise
     except TooManyChoices as refused:
         usage = Usage(Window("choices", refused.seconds_left, MOST_CHOICES), 0, ctx.now_ms // 1000 + refused.seconds_left)
+        if ctx.form:
+            page = _page(ctx, checkouts.find(ctx.param("invoiceId")), refused)
+            return Answer(None, status=429, text=page.text, headers={**page.headers, **refusal_headers(usage, ctx.now_ms)})
         raise RateLimitExceeded(usage, " for different coins of one invoice") from None
     if ctx.form:
         return _page(ctx, checkouts.of(chosen.invoice))
     return Answer(checkouts.chosen(chosen.invoice, chosen.choice))
 
 
-def _page(ctx: Ctx, found: Checkout, refused: BusinessRule | InvalidParameter | None = None) -> Answer:
+def _page(ctx: Ctx, found: Checkout, refused: ServiceError | None = None) -> Answer:
     from chalicelib.web import checkout as page
 
     shown = ctx.services.checkouts.public(found)
@@ -97,7 +101,8 @@ def _page(ctx: Ctx, found: Checkout, refused: BusinessRule | InvalidParameter | 
     said = None if refused is None else _words(refused)
     testnet = found.network.realm == "test"
     text = page.page(page_root(ctx, "pay"), ctx.param("invoiceId"), shown, state, found.network.name, testnet, names, said)
-    return Answer(None, status=200 if refused is None else 400, text=text, headers=_headers("accept" in shown))
+    status = 200 if refused is None else STATUS[refused.code]
+    return Answer(None, status=status, text=text, headers=_headers("accept" in shown))
 
 
 def _unknown(ctx: Ctx) -> Answer:
@@ -113,7 +118,7 @@ def _headers(forms: bool = False) -> dict[str, str]:
     return {**(page.FORM_HEADERS if forms else page.HEADERS), "Cache-Control": "no-cache"}
 
 
-def _words(refused: BusinessRule | InvalidParameter) -> str:
+def _words(refused: ServiceError) -> str:
     if isinstance(refused, InvalidParameter):
         return "; ".join(f"{problem.field}: {', '.join(problem.constraints)}" for problem in refused.problems)
     return refused.message

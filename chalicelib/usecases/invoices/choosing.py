@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from chalicelib.domain.addresses.addresses import family_key
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin
-from chalicelib.domain.catalogue.rates import RatesOf
+from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound, ServiceError
 from chalicelib.domain.ids import Realm, asset_parts, network_id, network_parts
 from chalicelib.domain.invoices.choices import MOST_CHOICES, Accepted, Choice, Choosing
@@ -32,6 +32,7 @@ from chalicelib.usecases.ports.changes import Change
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Listed, Store
 
+_ANOTHER = "choose another coin"
 MOST_VERSIONS = 1_000
 """So often an invoice may have changed when a payer goes back to an earlier choice. Beyond it the choice is answered as it is, and
 another one stays the latest: a stranger who goes to and fro must not write without end."""
@@ -185,18 +186,17 @@ class Choices:
         if (known is None or not known.chosen) and len(choosing.chosen) >= MOST_CHOICES:
             raise TooManyChoices(max(1, (invoice.expires_at - now) // 1000))
         if coin.status != "ACTIVE":
-            raise BusinessRule("coin", f"{coin.slug} on {place} is not active")
+            raise BusinessRule("coin", f"{coin.slug} on {place} is not active: {_ANOTHER}")
         settings, halted = self._settings.for_new(invoice.tenant, network.id)
         demand_scanning(network, halted)
         quote = fresh_quote(rates, coin, choosing.fiat, now)
         if quote is None:
-            reason = f"there is no fresh rate of {coin.slug} in {choosing.fiat} now: choose another coin, or try again in a minute"
+            reason = f"there is no fresh rate of {coin.slug} in {choosing.fiat} now: {_ANOTHER}, or try again in a minute"
             raise BusinessRule("coin", reason)
         amount = quote.units_worth(choosing.whole)
         if _too_long(quote, choosing):
-            raise BusinessRule("coin", f"the price is more {coin.slug} than an invoice can ask for")
-        _demand(settings, coin, amount)
-        demand_minimum(coin, amount, "coin", rates, now)
+            raise BusinessRule("coin", f"the price is more {coin.slug} than an invoice can ask for: {_ANOTHER}")
+        _demand(settings, coin, amount, rates, now)
         changes: list[Change] = []
         family = family_key(network)
         served = choosing.served(family)
@@ -208,12 +208,13 @@ class Choices:
         return choice.locked(quote, now, settings.lock_seconds), changes
 
 
-def _demand(settings: InvoiceSettings, coin: Coin, amount: int) -> None:
-    """Raises BusinessRule where the merchant wants no such invoice, without saying to a stranger what is set."""
+def _demand(settings: InvoiceSettings, coin: Coin, amount: int, rates: Rates, now: int) -> None:
+    """Raises BusinessRule where the merchant or the operator wants no such invoice, without saying to a stranger what is set."""
     try:
         settings.demand(coin.slug, amount, coin.decimals)
+        demand_minimum(coin, amount, "coin", rates, now)
     except BusinessRule as refused:
-        raise BusinessRule("coin", f"the shop takes no {coin.slug} for this amount: choose another coin") from refused
+        raise BusinessRule("coin", f"the shop takes no {coin.slug} for this amount: {_ANOTHER}") from refused
 
 
 def _too_long(quote: Quote, choosing: Choosing) -> bool:

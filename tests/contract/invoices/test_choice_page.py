@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from chalicelib.usecases.invoices import choosing
 from chalicelib.web.choice import misdirected, offers
 from tests.support.shop import Shop, open_shop
 from tests.support.stack import Response, Stack
@@ -92,6 +93,31 @@ def test_a_refusal_is_said_on_the_page(shop: Shop, invoice: dict[str, Any]) -> N
     assert answer.status == 400 and "no coin can be chosen for it any more" in answer.body.decode()
     assert forms(answer.body.decode()) == []
     assert send(shop, {"id": "inv_" + "0" * 26}, urlencode(OFFERS[0])).status == 404
+
+
+def test_too_many_choices_are_said_on_the_page(shop: Shop, invoice: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "MOST_CHOICES", 1)
+    assert send(shop, invoice, urlencode(OFFERS[0])).status == 200
+    answer = send(shop, invoice, urlencode(OFFERS[1]))
+    text = answer.body.decode()
+    assert (answer.status, answer.headers["content-type"]) == (429, "text/html; charset=utf-8")
+    assert int(answer.headers["retry-after"]) > 0 and 'role="alert"' in text and "At most 1 different coins" in text
+    assert shop.shown(invoice)["address"] in text, "what was chosen can be paid still"
+
+
+def test_settings_of_the_merchant_are_not_told(shop: Shop, invoice: dict[str, Any]) -> None:
+    for settings, offer, said in (
+        (
+            {"minimumAmounts": {"eth": "1000"}},
+            OFFERS[0],
+            "the shop takes no eth for this amount: choose another coin",
+        ),
+        ({"supportedCurrencies": ["eth"]}, OFFERS[1], "the shop takes no usdt for this amount: choose another coin"),
+    ):
+        assert shop.stack.call("PUT", "/v1/invoices/configureSettings", shop.key, {"settings": settings}).status == 201
+        answer = send(shop, invoice, urlencode(offer))
+        assert answer.status == 400 and said in answer.body.decode()
+        assert not any(name in answer.body.decode() for name in ("settings", "minimumAmounts", "supportedCurrencies"))
 
 
 @pytest.mark.parametrize(

@@ -297,3 +297,13 @@ def test_what_a_choice_costs(shop: Shop) -> None:
     calls.made.clear()
     shop.shown(invoice)
     assert calls.made == ["UpdateItem", "GetItem"], "a look at a locked rate is a read"
+
+
+def test_nothing_is_chosen_for_one_that_is_paid(shop: Shop) -> None:
+    invoice = choosable(shop)
+    shop.pay(chosen(shop, invoice, "eth")["address"], "0.1")
+    shop.mine()
+    shop.turn()
+    assert shop.status(invoice) == "completed"
+    problem = refused(choose(shop, invoice, "usdt"))
+    assert problem["code"] == "VALIDATION_ERROR" and "this invoice is completed" in problem["message"]
