@@ -30,6 +30,7 @@ _STATES = {
     "cancelled": ("bad", "This link was cancelled", "Ask who sent it to you."),
 }
 """What the page says by the status: its tone, the title, and what it means for the payee."""
+_CHECKED = ("warn", "Is this your address?", "Nothing is paid before you say so. A payment can not be called back.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Typed:
 
 def page(root: str, token: str, shown: Mapping[str, Any], network: str, testnet: bool, typed: Typed) -> str:
     """The page of a link below `root`. `shown` is its public record, `network` the network's name."""
-    tone, title, words = _STATES[shown["status"]]
+    asks = shown["status"] == "awaiting_claim" and typed.confirm is not None
+    tone, title, words = _CHECKED if asks else _STATES[shown["status"]]
     waiting = '<meta http-equiv="refresh" content="15">' if shown["status"] in ("pending", "processing") else ""
     body = f"""<main class="card one" id="claim">
 <section class="info">

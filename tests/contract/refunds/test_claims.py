@@ -95,7 +95,7 @@ def test_the_page_works_without_a_script(shop: Shop) -> None:
     checked = claim_form(shop, link, address=f" {PAYEE} ").body.decode()
     confirm = re.search(r'name="confirm" value="([0-9a-f]+)"', checked)
     assert confirm is not None
-    assert f'<code id="address">{PAYEE}</code>' in checked
+    assert f'<code id="address">{PAYEE}</code>' in checked and "Is this your address?" in checked
     done = claim_form(shop, link, address=PAYEE, confirm=confirm[1])
     assert (done.status, "It is on its way" in done.body.decode()) == (200, True)
     assert 'name="address"' not in page(shop, link)
@@ -107,11 +107,11 @@ def test_the_page_works_without_a_script(shop: Shop) -> None:
 def test_a_wrong_address_is_told_on_the_page(shop: Shop) -> None:
     link = payout_link(shop)
     for typed, words in (
-        ("", "is needed"),
-        ('"><script>alert(1)</script>', "Not an address of ethereum"),
+        ("", "<p>An address is needed, of the network of the link.</p>"),
+        ('"><script>alert(1)</script>', "<p>Not an address of ethereum: must be 0x and 40 hexadecimal digits.</p>"),
         ("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", "Not an address of ethereum"),
         (PAYEE.replace("A", "a", 1), "checksum"),
-        (shop.hot().address, "wallet of the service itself"),
+        (shop.hot().address, "<p>The address is a wallet of the service itself.</p>"),
     ):
         answer = claim_form(shop, link, address=typed)
         text = answer.body.decode()

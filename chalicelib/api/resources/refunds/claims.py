@@ -15,7 +15,7 @@ from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.usecases.refunds.claims import Claim, public
 
 _PRIVATE = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-_NO_ADDRESS = "is needed: an address of the network"
+_NO_ADDRESS = "an address is needed, of the network of the link"
 
 
 class ClaimRequest(Request):
@@ -99,8 +99,11 @@ def _by_form(ctx: Ctx, body: ClaimRequest) -> Answer:
 
 
 def _words(refused: BusinessRule) -> str:
+    """What was refused, as a sentence."""
     details: Mapping[str, Any] = refused.details if isinstance(refused.details, dict) else {}
-    return f"The address {refused.message}" if details.get("field") == "address" else refused.message
+    bare = details.get("field") == "address" and refused.message.startswith("is ")
+    text = f"the address {refused.message}" if bare else refused.message
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _page(
