@@ -32,7 +32,7 @@ _IDS: dict[str, str] = {
     "/stray-payments/": "The payment's id.",
     "/webhooks/deliveries/": "The delivery's id (`dlv_…`).",
     "/webhooks/redeliveries/": "The job's id (`rdl_…`).",
-    "/webhooks/": "The endpoint's id (`wh_…`).",
+    "/webhooks/": "The endpoint's id (`wh_…`), or an invoice's `webhookId` (`whi_…`).",
     "/whitelist/": "The entry's id (`wla_…`).",
     "/withdrawals/": "The withdrawal's id (`wd_…`).",
 }
