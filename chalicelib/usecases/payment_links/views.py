@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.ids import asset_parts, network_parts
 from chalicelib.domain.money import plain
 from chalicelib.domain.payment_links.links import Price
@@ -52,9 +53,10 @@ def link_view(stocked: Stocked, now_ms: int, base: str) -> dict[str, Any]:
     )
 
 
-def page_view(stocked: Stocked, over: bool) -> dict[str, Any]:
-    """What its page shows: the merchant's words for its payers, the price as it was written ("49.90"), and whether it can be
-    opened."""
+def page_view(stocked: Stocked, over: bool, catalogue: Catalogue) -> dict[str, Any]:
+    """What its page shows: the merchant's words for its payers, the price as it was written ("49.90"), what the network is called,
+    and whether it can be opened."""
     link = stocked.link
-    shown = {"name": link.name, "description": link.description, "status": status_of(stocked, over)}
-    return without_none(shown | _price(link.price, str))
+    shown = {"name": link.name, "description": link.description, "status": status_of(stocked, over), **_price(link.price, str)}
+    known = catalogue.networks.get(shown.get("network", ""))
+    return without_none(shown | ({} if known is None else {"network": known.name}))

@@ -113,7 +113,7 @@ def test_the_page_opens_nothing(shop: Shop) -> None:
     assert "frame-ancestors 'none'" in policy and shown.headers["cache-control"] == "no-store"
     assert "<script" not in shown.body.decode() and BUTTON in shown.body.decode()
     assert f'action="link/{link}"' in shown.body.decode() and '<base href="/api/v1/">' in shown.body.decode()
-    assert words(shown.body) == ("Pay Test network: no real money Two pairs of shoes 1 ETH Size 42 Paid in ETH on ethereum. Pay")
+    assert words(shown.body) == ("Pay Test network: no real money Two pairs of shoes 1 ETH Size 42 Paid in ETH on Ethereum. Pay")
     assert invoices_of(link) == [] and left(shop, link) == 1
 
 

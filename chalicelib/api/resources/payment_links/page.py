@@ -16,6 +16,7 @@ from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.pages import page_root
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import InvalidParameter, NotFound, ServiceError
+from chalicelib.domain.ids import tenant_parts
 from chalicelib.usecases.payment_links.opening import Caller, TooManyOpened
 from chalicelib.usecases.payment_links.views import page_view
 
@@ -101,8 +102,9 @@ def _page(ctx: Ctx, status: int, typed: str | None = None, refused: str | None =
         stocked, over = ctx.services.link_opening.look(link_id)
     except NotFound:
         return Answer(None, status=404, text=page.unknown(page_root(ctx, "link")), headers=headers)
-    testnet = stocked.link.tenant.endswith(":test")
-    text = page.page(page_root(ctx, "link"), link_id, page_view(stocked, over), testnet, page.Typed(typed, refused))
+    realm = tenant_parts(stocked.link.tenant)[1]
+    shown = page_view(stocked, over, ctx.services.catalogue(realm))
+    text = page.page(page_root(ctx, "link"), link_id, shown, realm == "test", page.Typed(typed, refused))
     return Answer(None, status=status, text=text, headers=headers)
 
 
