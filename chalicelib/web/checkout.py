@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from chalicelib.web import parts
-from chalicelib.web.choice import is_choosable, misdirected, offers, rate_facts, to_choose
+from chalicelib.web.choice import is_choosable, misdirected, offers, paid_in, rate_facts, to_choose
 
 HEADERS = {
     **parts.HEADERS,
@@ -53,7 +53,8 @@ def page(
 ) -> str:
     """The page of an invoice below `root`. `shown` is its public record, `state` that record as text but for what every second
     changes, `network` the network's name, `names` those of all networks by slug, `refused` why a choice was refused."""
-    title, words = _in_words(shown, network)
+    named = names or {}
+    title, words = _in_words(shown, network, named)
     amount, unit = _price(shown)
     tone = _TONES.get(shown["status"], "calm")
     # Without the script, the browser itself asks again.
@@ -70,10 +71,10 @@ def page(
 {parts.icon(tone)}
 <div><h1>{escape(title)}</h1>{"".join(f"<p>{escape(each)}</p>" for each in words)}{_progress(shown)}</div>
 </div>
-<dl data-part="facts">{_facts(shown, network)}</dl>
+<dl data-part="facts">{_facts(shown, network, named)}</dl>
 <div data-part="back">{_back(shown)}</div>
 </section>
-<section class="pay" data-part="pay">{_to_pay(shown, network, testnet)}{offers(own, shown, names or {})}</section>
+<section class="pay" data-part="pay">{_to_pay(shown, network, testnet)}{offers(own, shown, named)}</section>
 </main>
 <p class="away" id="away" hidden>The connection is interrupted. This page goes on as soon as it is back.</p>"""
     return parts.whole(root, f"{amount} {unit}: {title}", body, again, SCRIPT)
@@ -84,7 +85,7 @@ def unknown(root: str) -> str:
     return parts.unknown(root, "No such invoice", parts.NOTHING_TO_PAY)
 
 
-def _in_words(shown: Mapping[str, Any], network: str) -> tuple[str, list[str]]:
+def _in_words(shown: Mapping[str, Any], network: str, names: Mapping[str, str]) -> tuple[str, list[str]]:
     """What is the case, and what it means for who pays."""
     symbol, status = shown["symbol"], shown["status"]
     more = []
@@ -93,7 +94,7 @@ def _in_words(shown: Mapping[str, Any], network: str) -> tuple[str, list[str]]:
     if "late" in shown:
         ended = "the shop had cancelled" if status == "cancelled" else "the time was over"
         more.append(f"{shown['late']} {symbol} came after {ended}. Ask the shop what becomes of it.")
-    more += misdirected(shown)
+    more += misdirected(shown, names)
     if status in _PAYABLE and is_choosable(shown) and "paymentUri" not in shown:
         title, words = to_choose(shown)
         return title, [words, *more]
@@ -128,14 +129,11 @@ def _progress(shown: Mapping[str, Any]) -> str:
     return f'<progress value="{have}" max="{needed}"></progress><p>{have} of {needed} confirmations</p>'
 
 
-def _facts(shown: Mapping[str, Any], network: str) -> str:
+def _facts(shown: Mapping[str, Any], network: str, names: Mapping[str, str]) -> str:
     facts = [("Network", escape(network))] if shown["amount"] is not None else []
     facts += [(name, escape(value)) for name, value in rate_facts(shown)]
-    if shown["unconfirmed"] != "0":
-        facts.append(("Seen, not confirmed", escape(f"{shown['unconfirmed']} {shown['symbol']}")))
-    if shown["received"] != "0":
-        facts.append(("Received", escape(f"{shown['received']} {shown['symbol']}")))
-    if "paymentUri" in shown:
+    facts += [(name, escape(value)) for name, value in paid_in(shown, names)]
+    if "paymentUri" in shown or is_choosable(shown):
         minutes = shown["expiresIn"] // 60
         left = f"{minutes} minutes" if minutes < 120 else f"{minutes // 60} hours"
         until = escape(shown["expiresAt"])
@@ -153,7 +151,9 @@ def _back(shown: Mapping[str, Any]) -> str:
         return ""
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return ""
-    return f'<a class="button" href="{escape(target)}" rel="noreferrer noopener">Back to {escape(parts.hostname)}</a>'
+    # Giving up is offered, and not asked for.
+    look = "button quiet" if shown["status"] in _PAYABLE else "button"
+    return f'<a class="{look}" href="{escape(target)}" rel="noreferrer noopener">Back to {escape(parts.hostname)}</a>'
 
 
 def _to_pay(shown: Mapping[str, Any], network: str, testnet: bool) -> str:

@@ -21,11 +21,27 @@ def to_choose(shown: Mapping[str, Any]) -> tuple[str, str]:
     return f"There is no rate for {shown['symbol']} now", "Choose another coin, or wait: this page goes on as soon as there is one."
 
 
-def misdirected(shown: Mapping[str, Any]) -> list[str]:
-    """What came in a coin, or on a network, that does not count."""
+def _place(one: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    return names.get(one["network"], one["network"])
+
+
+def misdirected(shown: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
+    """What came in a coin, or on a network, that does not count. `names` are what networks are called, by slug."""
+    what = "It does not count here: ask the shop what becomes of it."
+    found = shown.get("misdirected", ())
+    return [f"{one['amount']} {one['coin'].upper()} came on {_place(one, names)}. {what}" for one in found]
+
+
+def paid_in(shown: Mapping[str, Any], names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What was paid, by name: where the payer chooses, as it was sent, coin by coin."""
+    told = {"unconfirmed": "Seen, not confirmed", "received": "Received"}
+    if "choices" not in shown:
+        return [(words, f"{shown[sum]} {shown['symbol']}") for sum, words in told.items() if shown[sum] != "0"]
     return [
-        f"{one['amount']} {one['coin'].upper()} came on {one['network']}. It does not count here: ask the shop what becomes of it."
-        for one in shown.get("misdirected", ())
+        (words, f"{one[sum]} {one['coin'].upper()} on {_place(one, names)}")
+        for sum, words in told.items()
+        for one in shown["choices"]
+        if one[sum] != "0"
     ]
 
 
@@ -57,7 +73,7 @@ def offers(own: str, shown: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def _form(own: str, one: Mapping[str, str], names: Mapping[str, str]) -> str:
-    coin, network, name = escape(one["coin"]), escape(one["network"]), escape(names.get(one["network"], one["network"]))
+    coin, network, name = escape(one["coin"]), escape(one["network"]), escape(_place(one, names))
     return (
         f'<form method="post" action="{own}/choice"><input type="hidden" name="coin" value="{coin}">'
         f'<input type="hidden" name="network" value="{network}">'

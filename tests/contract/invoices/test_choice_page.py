@@ -79,6 +79,33 @@ def test_the_form_picks_without_a_script(shop: Shop, invoice: dict[str, Any]) ->
     assert left.sub("", page(shop, invoice)) == left.sub("", text)
 
 
+def test_what_was_paid_is_shown_as_it_was_sent(shop: Shop, invoice: dict[str, Any]) -> None:
+    """In the coin that was sent and not at its worth in the latest one; the rest goes to the address of the latest."""
+    send(shop, invoice, urlencode(OFFERS[0]))
+    shop.pay(shop.shown(invoice)["address"], "0.01")
+    shop.mine()
+    shop.turn()
+    send(shop, invoice, urlencode(OFFERS[1]))
+    text = page(shop, invoice)
+    assert "<dt>Received</dt><dd>0.01 ETH on Ethereum</dd>" in text and "Send the rest to the address shown here" in text
+    assert shop.shown(invoice)["address"] in text and shop.shown(invoice)["choices"][0]["address"] not in parts_to_pay(text)
+
+
+def parts_to_pay(text: str) -> str:
+    return text.partition('data-part="pay">')[2]
+
+
+def test_giving_up_is_the_lesser_button_and_the_time_is_told_before_a_choice(shop: Shop) -> None:
+    made = shop.post(
+        "/v1/invoices",
+        {"fiatAmount": "49.90", "fiatCurrency": "EUR", "accept": OFFERS, "cancelUrl": "https://shop.example/basket"},
+    ).json
+    text = page(shop, made)
+    assert '<a class="button quiet" href="https://shop.example/basket"' in text and "<dt>Time left</dt>" in text
+    assert shop.stack.call("DELETE", f"/v1/invoices/{made['id']}", shop.key).status == 200
+    assert '<a class="button" href="https://shop.example/basket"' in page(shop, made), "the only way on"
+
+
 def test_a_refusal_is_said_on_the_page(shop: Shop, invoice: dict[str, Any]) -> None:
     for sent, said in (
         ({"coin": "btc", "network": "bitcoin"}, "btc on bitcoin is not accepted"),
@@ -148,6 +175,6 @@ def test_what_a_coin_is_called_stays_text() -> None:
         "accept": [{"coin": evil, "network": evil}], "status": "pending", "expiresIn": 5, "currency": None, "network": None,
     }  # fmt: skip
     assert "<script>" not in offers("pay/x", shown, {evil: evil})
-    assert misdirected({"misdirected": [{"amount": "1", "coin": "dai", "network": "bsc"}]}) == [
-        "1 DAI came on bsc. It does not count here: ask the shop what becomes of it."
+    assert misdirected({"misdirected": [{"amount": "1", "coin": "dai", "network": "bsc"}]}, {"bsc": "BNB Smart Chain"}) == [
+        "1 DAI came on BNB Smart Chain. It does not count here: ask the shop what becomes of it."
     ]
