@@ -30,7 +30,7 @@ _STATES = {
     "cancelled": ("bad", "This link was cancelled", "Ask who sent it to you."),
 }
 """What the page says by the status: its tone, the title, and what it means for the payee."""
-_CHECKED = ("warn", "Is this your address?", "Nothing is paid before you say so. A payment can not be called back.")
+_CHECKED = ("warn", "Is this your address?", "Nothing is paid before you press the button below it.")
 
 
 @dataclass(frozen=True, slots=True)
