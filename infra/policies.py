@@ -160,7 +160,8 @@ FUNCTIONS: dict[str, Rights] = {
     ),
     "relay": Rights(
         {
-            "work": (*GET, *PUT, "DeleteItem"),
+            # Query: the open rows with earlier events of an object.
+            "work": (*READ, *PUT, "DeleteItem"),
             # Query: the events of a time that is sent again.
             "events": (*READ, *PUT),
             # ConditionCheckItem: that an endpoint is paused still, when something is put aside for it.

@@ -6,10 +6,11 @@ no open work has nothing stuck in it.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from chalicelib.domain.ids import TenantId
+from chalicelib.domain.ids import TenantId, derived_id
 from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.webhooks.hooks import Hooked
 
@@ -59,6 +60,8 @@ TIME_DIGITS = 15
 """Digits of a time in an `order`: all orders of deliveries end with one."""
 BEHIND = "wait"
 """The same of a delivery that waits for an earlier one of its object: behind parked ones."""
+_TAG = 4
+"""Characters for an object in the id of an outbox row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,29 @@ def time_lane(work: Work) -> str | None:
     return lane_of(work.id) if work.kind == "delivery" and not is_held(work) else None
 
 
+def outbox_id(id: str, events: Sequence[Event]) -> str:
+    """The id of an outbox row with these events: `id`, their merchant's lane, and a tag for each object.
+
+    So the open rows of an object lie in one lane and are found without reading them. A row of several merchants keeps `id`.
+    """
+    tenants = {event.tenant for event in events}
+    if len(tenants) != 1:
+        return id
+    return f"{id}-{lane_of(tenants.pop())}{''.join(dict.fromkeys(map(object_tag, events)))}"
+
+
+def object_tag(event: Event) -> str:
+    """The tag of the object that `event` is about. Two objects may have the same one."""
+    return derived_id("tag", event.tenant, event.object_id)[-_TAG:]
+
+
+def tags_in(outbox_id: str) -> frozenset[str]:
+    """The tags of the objects that a row tells of; none for an id that `outbox_id` did not make."""
+    tags = outbox_id.partition("-")[2][1:]
+    return frozenset(tags[start : start + _TAG] for start in range(0, len(tags), _TAG))
+
+
 def outbox_work(row: OutboxRow) -> Work:
     """Open work: send the messages of `row`."""
-    return Work("outbox", lane_of(row.id), time_order(row.at), row.id)
+    lane = row.id.partition("-")[2][:1] or lane_of(row.id)
+    return Work("outbox", lane, time_order(row.at), row.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -143,3 +144,13 @@ def made_again(
 def fresh(event: EventRecord, endpoint: WebhookEndpoint, now: int, again: str = "", job: str | None = None) -> Delivery:
     """A requested delivery: parked at once where the endpoint is paused."""
     return replace(delivery_for(event, endpoint, now, again), held=endpoint.paused, job_id=job)
+
+
+def times_of(events: Sequence[EventRecord], now: int) -> dict[str, int]:
+    """When the deliveries of a page's events are made, by event id, a millisecond apart: deliveries of one time have no order.
+    Events of an object have that of their numbers, which ids made in one moment by two machines may not have."""
+    places: dict[str, list[int]] = {}
+    for place, event in enumerate(events):
+        places.setdefault(event.object_id, []).append(place)
+    ordered = {of: iter(sorted((events[place] for place in those), key=lambda one: one.sequence)) for of, those in places.items()}
+    return {next(ordered[event.object_id]).id: now + place for place, event in enumerate(events)}

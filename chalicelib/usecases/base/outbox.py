@@ -9,7 +9,7 @@ from typing import Any
 from chalicelib.domain.ids import TenantId, new_id, next_id
 from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.webhooks.hooks import Hooked, InvoiceHook
-from chalicelib.domain.work import Command, OutboxRow
+from chalicelib.domain.work import Command, OutboxRow, outbox_id
 from chalicelib.usecases.ports.changes import Emit
 
 
@@ -48,4 +48,5 @@ class News:
         if not self.events and not self.commands:
             return ()
         hooks = tuple(self.hooks) or None
-        return (Emit(OutboxRow(new_id(prefix, self.at), self.at, tuple(self.events), tuple(self.commands), hooks)),)
+        id = outbox_id(new_id(prefix, self.at), self.events)
+        return (Emit(OutboxRow(id, self.at, tuple(self.events), tuple(self.commands), hooks)),)

@@ -15,7 +15,17 @@ from typing import Literal
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_id
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint
-from chalicelib.domain.webhooks.redelivery import PAGE, RedeliveryJob, Seen, fresh, job_of, made_again, needs_none, redelivery_work
+from chalicelib.domain.webhooks.redelivery import (
+    PAGE,
+    RedeliveryJob,
+    Seen,
+    fresh,
+    job_of,
+    made_again,
+    needs_none,
+    redelivery_work,
+    times_of,
+)
 from chalicelib.domain.work import LANES, Work
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import until_settled
@@ -97,6 +107,7 @@ class RedeliveryRun:
         firsts = self._deliveries(job.tenant, [delivery_id(event.id, endpoint.id) for event in mine])
         own = self._deliveries(job.tenant, [delivery_id(event.id, endpoint.id, job.id) for event in mine])
         latest = self._deliveries(job.tenant, [first.again_id if first is not None else None for first in firsts])
+        at = times_of(mine, now)
         made = skipped = 0
         wanted: list[Made] = []
         beside: dict[int, list[Change]] = {}
@@ -104,11 +115,11 @@ class RedeliveryRun:
             if again is not None or (first is not None and first.job_id == job.id):
                 made += 1  # by this job, which was cut short, or is being done twice
             elif first is None:
-                wanted.append(fresh(event, endpoint, now, job=job.id))
+                wanted.append(fresh(event, endpoint, at[event.id], job=job.id))
             elif needs_none(job.which, first, last):
                 skipped += 1
             else:
-                new, told = made_again(first, event, endpoint, now, job.id, job.id)
+                new, told = made_again(first, event, endpoint, at[event.id], job.id, job.id)
                 beside[len(wanted)] = [Save(told)]
                 wanted.append(new)
         # Parked deliveries are only looked for when the endpoint is unpaused: none may come after that.

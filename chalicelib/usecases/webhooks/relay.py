@@ -1,13 +1,16 @@
 """The relay empties the outbox: events become records and webhook deliveries, commands go to their queues, hints become open work.
 
 Every step may be done twice and leaves the same behind, and the row goes last: a crash anywhere means that the row is told
-again, and telling again makes nothing new (`made_once`, also for what is redelivered). Touches work, events and webhooks only.
+again, and telling again makes nothing new (`made_once`, also for what is redelivered). Before a row the open ones with earlier
+events of its objects are told (`usecases/webhooks/earlier_rows.py`), so that deliveries come into being in the order of events.
+Touches work, events and webhooks only.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chalicelib.domain.ids import NetworkId
@@ -20,6 +23,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.sweep_candidates import open_hint
+from chalicelib.usecases.webhooks.earlier_rows import EarlierRows
 from chalicelib.usecases.webhooks.endpoints import endpoints_of
 from chalicelib.usecases.webhooks.hooks import endpoints_of_hooks
 
@@ -45,15 +49,17 @@ class Swept:
 
 
 class Relay:
-    def __init__(self, store: Store, queues: Queues, clock: Clock) -> None:
+    def __init__(self, store: Store, queues: Queues, clock: Clock, pause: Callable[[float], object] = time.sleep) -> None:
         self._store = store
         self._queues = queues
         self._clock = clock
+        self._earlier = EarlierRows(store, clock, pause)
 
     def tell(self, outbox_id: str) -> bool:
-        """Tell an outbox row and remove it; False when it is gone already. Safe twice, at once, and out of order.
+        """Tell an outbox row and remove it, behind those with earlier events of its objects; False when it is gone already, or so
+        many go before it that it has to wait. Safe twice, at once, and out of order.
 
-        Raises Unavailable, Conflict, and any error of the row itself; then the row stays.
+        Raises Unavailable, Conflict, and any error of the row itself or of an earlier one; then the row stays.
         """
         row = self._store.get(OutboxRow, id=outbox_id)
         if row is None:
@@ -61,19 +67,37 @@ class Relay:
         # Its place is what rights go by: a row that calls itself another would be taken for that one, and that one be removed.
         if row.id != outbox_id or row.is_forged:
             raise ValueError(f"outbox row {outbox_id} is not one that its place may hold: who wrote it?")
+        return self._tell(row, self._told_before)
+
+    def _told_before(self, row: OutboxRow) -> bool:
+        """Tell the rows that go before `row`; whether these were all. One that can not be told holds it up for a time only."""
+        earlier = self._earlier.of(row)
+        for one in earlier.rows:
+            try:
+                self._tell(one)
+            except Exception:  # whatever is wrong with it, later events must not wait for ever
+                if self._earlier.failed(one):
+                    raise
+                log.exception("metric=relay_failed outbox row %s could not be told and holds up later events no more", one.id)
+        return earlier.all
+
+    def _tell(self, row: OutboxRow, after: Callable[[OutboxRow], bool] = lambda _: True) -> bool:
+        """Tell and remove a row where `after` says that it may be told now; False where not, and where it is gone."""
         try:
-            waking = self._make_deliveries(row)
+            waking = self._make_deliveries(row, after)
         finally:
             # Behind the events: what a command brings about is told later than these. And though they can not be written: a
             # payment is not to wait for that.
             for command in row.commands:
                 self._send(command)
+        if waking is None:
+            return False
         for endpoint in waking:
             self._queues.wake(endpoint.tenant, endpoint.id, failing=endpoint.failing_since is not None)
         try:
             self._store.commit([Close(outbox_work(row)), Delete(OutboxRow, {"id": row.id})])
         except Conflict:
-            if self._store.get(OutboxRow, id=outbox_id) is not None:
+            if self._store.get(OutboxRow, id=row.id) is not None:
                 raise
             return False
         return True
@@ -107,8 +131,9 @@ class Relay:
                 log.exception("metric=relay_failed outbox row %s could not be told and stays open", work.id)
         return Swept(told, failed)
 
-    def _make_deliveries(self, row: OutboxRow) -> list[WebhookEndpoint]:
+    def _make_deliveries(self, row: OutboxRow, after: Callable[[OutboxRow], bool]) -> list[WebhookEndpoint] | None:
         """Store the row's events, then a delivery for every endpoint that wants them; endpoints where one was not attempted yet.
+        None where deliveries have to wait: `after` is asked where there are any.
 
         The endpoints are read when the events are stored. So a merchant who turns an endpoint on, or registers one, and then
         redelivers misses no event: either the job sees it, or the endpoint is seen here as it is since then, however late the row
@@ -120,9 +145,14 @@ class Relay:
         endpoints = {tenant: endpoints_of(self._store, tenant) for tenant in dict.fromkeys(r.tenant for r in records)}
         hooked = self._hooked(row, now)
         told = {record.id: [*endpoints[record.tenant], *hooked.get(record.object_id, ())] for record in records}
-        wanted = [delivery_for(record, e, now) for record in records for e in told[record.id] if e.told_of(record)]
-        stored = made_once(self._store, wanted)
-        new = {(r.tenant, r.endpoint_id) for r in stored if isinstance(r, Delivery) and r.status == "pending" and not r.attempts}
+        pairs = [(record, e) for record in records for e in told[record.id] if e.told_of(record)]
+        if pairs and not after(row):
+            return None
+        at = self._earlier.times(records, self._clock.now_ms())
+        wanted = [delivery_for(record, e, at[record.id]) for record, e in pairs]
+        stored = [made for made in made_once(self._store, wanted) if isinstance(made, Delivery)]
+        self._earlier.told(row, stored)
+        new = {(r.tenant, r.endpoint_id) for r in stored if r.status == "pending" and not r.attempts}
         everyone = {(e.tenant, e.id): e for of_one in told.values() for e in of_one}
         return [endpoint for key, endpoint in everyone.items() if key in new]
 
