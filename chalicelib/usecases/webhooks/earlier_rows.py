@@ -43,6 +43,8 @@ PAUSES, PAUSE_SECONDS = 4, 0.05
 """How often and how long a young row is waited for: what two workers tell is paid for twice."""
 SKEW_MS = 50
 """A delivery sorts so much later where another process told the event before, whose clock may be ahead."""
+AHEAD_MS = 200
+"""How far ahead of the clock it may sort at most: what is due within `EARLY_MS` is sent now."""
 REMEMBERED = 20_000
 
 K = TypeVar("K")
@@ -105,7 +107,7 @@ class EarlierRows:
             before = last.get(of) or self._told.get(of)
             at = now if of in last or self._follows(of, record.sequence) else now + SKEW_MS
             if before is not None and before.number < record.sequence:
-                at = max(at, before.at + 1)
+                at = min(max(at, before.at + 1), now + AHEAD_MS)
             found[record.id], last[of] = at, _Told(record.sequence, at)
         return found
 
@@ -154,9 +156,11 @@ class EarlierRows:
 
     def _open(self, row: OutboxRow) -> list[Work]:
         """The open rows of its merchant's lane that may be earlier."""
-        lane = lane_of(str(row.tenant))
-        oldest = Work("outbox", lane, time_order(self._clock.now_ms() - WINDOW_MS), "")
-        found = self._store.open_work("outbox", lane, after=oldest, upto=time_order(row.at + SLACK_MS), limit=LOOK)
+        lane, since, until = lane_of(str(row.tenant)), self._clock.now_ms() - WINDOW_MS, row.at + SLACK_MS
+        if until <= since:
+            return []
+        oldest = Work("outbox", lane, time_order(since), "")
+        found = self._store.open_work("outbox", lane, after=oldest, upto=time_order(until), limit=LOOK)
         if len(found) == LOOK and all(work.id != row.id for work in found):
             log.warning("over %d outbox rows are open in lane %s: %s may be told before earlier ones", LOOK, lane, row.id)
         return found

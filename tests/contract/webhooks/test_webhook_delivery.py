@@ -18,7 +18,9 @@ from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delive
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
 from chalicelib.domain.webhooks.leases import WAVE, Turn
 from chalicelib.domain.work import Command, OutboxRow, outbox_work
+from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.changes import Close, Conflict, Emit, Open, Save
+from chalicelib.usecases.webhooks.relay import Relay
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from tests.deploy.rights import recording, refused, refused_items
@@ -293,6 +295,41 @@ def test_eight_workers_at_once_send_a_backlog_once_each(aws: LocalAws, receiver:
     assert sorted(json.loads(request.body)["id"] for request in receiver.received) == ids
     assert [len(delivery.attempts) for delivery in deliveries()] == [1] * len(ids)
     assert open_deliveries() == set()
+
+
+def test_a_later_event_that_is_told_first_is_sent_behind_the_earlier_one(
+    aws: LocalAws, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In another process than the one that told the object's events before; and rows of long ago hold up nothing."""
+    wired = services()
+    wired.store.commit([Save(an_endpoint("wh_1", url=receiver.url()))])
+    rows = []
+    for sequence, at in ((1, NOW), (2, wired.clock.now_ms()), (3, wired.clock.now_ms())):
+        news = News(at)
+        news.tell(SHOP, "invoice.partial", "inv_1", sequence, {"id": "inv_1"})
+        (change,) = news.emit()
+        wired.store.commit([change])
+        rows.append(change.row)
+    first, second, third = rows
+    recorder = recording(monkeypatch)
+    recorder.function = "relay"
+
+    def process() -> Relay:
+        return Relay(wired.store, wired.queues, wired.clock, lambda _: None)
+
+    assert process().tell(third.id) is True
+    assert ("relay", "dynamodb:Query", "arn:aws:dynamodb:r:1:table/gateway-local-work") in recorder.calls
+    assert refused(recorder.calls) == refused_items(recorder.items) == []
+    recorder.function = "deliver"
+    wired.turns.take(SHOP, "wh_1")
+    assert [json.loads(request.body)["sequence"] for request in receiver.received] == [2, 3]
+    assert process().tell(second.id) is False
+    assert process().tell(first.id) is True
+    news = News(NOW + 1)
+    news.tell(SHOP, "invoice.partial", "inv_1", 4, {"id": "inv_1"})
+    (change,) = news.emit()
+    wired.store.commit([change])
+    assert process().tell(change.row.id) is True, "the row itself is open for months"
 
 
 def test_a_wave_that_is_answered_410_disables_once(aws: LocalAws, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:

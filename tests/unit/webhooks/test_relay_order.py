@@ -14,6 +14,7 @@ from chalicelib.domain.ids import TenantId
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_work
 from chalicelib.domain.webhooks.endpoints import EventRecord
 from chalicelib.domain.webhooks.events import Event
+from chalicelib.domain.webhooks.leases import EARLY_MS
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_id, outbox_work, tags_in
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.changes import Close, Delete, Emit, Save
@@ -281,6 +282,15 @@ def test_the_clock_of_another_relay_may_be_ahead() -> None:
         shop.relay().tell(shop.row((f"wd_{n}", 2)).id)
         shop.take()
         assert shop.of(f"wd_{n}") == [1, 2]
+
+
+def test_a_clock_that_is_put_back_delays_no_delivery() -> None:
+    shop = Shop()
+    relay = shop.relay()
+    relay.tell(shop.row(A1).id)
+    shop.clock.now -= MINUTE
+    relay.tell(shop.row(A2).id)
+    assert min(one.due_at for one in shop.deliveries()) < shop.clock.now + EARLY_MS
 
 
 def test_what_a_pause_kept_is_sent_in_order() -> None:
