@@ -100,12 +100,7 @@ class GivenUpWatching:
         order = self._store.get(PaymentOrder, id=order_of(tenant, decision.id))
         if withdrawal is None or order is None:
             raise LookupError(f"{decision.id} was given up and is gone")
-        if order.state == "signed":
-            return  # settlement is still to end it
-        if withdrawal.block_number is not None:
-            self._end(decision, "mined")  # the chain was first
-            return
-        seen = self._seen(decision, order, scanned)
+        seen = self._met_after_all(decision, order, scanned, order.state == "signed", withdrawal.block_number is not None)
         if seen is None:
             return
         news = News(self._clock.now_ms())
@@ -127,12 +122,7 @@ class GivenUpWatching:
         move = self._store.get(Move, network=self._network.id, id=decision.id)
         if move is None:
             raise LookupError(f"{decision.id} was given up and is gone")
-        if move.state == "signed":
-            return
-        if move.mined is not None:
-            self._end(decision, "mined")
-            return
-        seen = self._seen(decision, move, scanned)
+        seen = self._met_after_all(decision, move, scanned, move.state == "signed", move.mined is not None)
         if seen is None:
             return
         now = self._clock.now_ms()
@@ -144,16 +134,21 @@ class GivenUpWatching:
         stake = self._store.get(Stake, network=self._network.id, id=decision.id)
         if stake is None:
             raise LookupError(f"{decision.id} was given up and is gone")
-        if stake.status == "pending":
-            return
-        if stake.mined is not None:
-            self._end(decision, "mined")
-            return
-        seen = self._seen(decision, stake, scanned)
+        seen = self._met_after_all(decision, stake, scanned, stake.status == "pending", stake.mined is not None)
         if seen is None:
             return
         again = replace(next_version(stake), status="pending", reason=None)
         self._revive(decision, seen, [Save(again), Open(stake_work(again))])
+
+    def _met_after_all(self, decision: GivenUp, record: Record, scanned: Scanned, in_flight: bool, mined: bool) -> Seen | None:
+        """Where a record that was ended was met after all. `in_flight`: its following is still to end it; `mined`: the chain was
+        first, and the watch is over."""
+        if in_flight:
+            return None
+        if mined:
+            self._end(decision, "mined")
+            return None
+        return self._seen(decision, record, scanned)
 
     def _seen(self, decision: GivenUp, record: Record, scanned: Scanned) -> Seen | None:
         """Where an attempt was met, deep enough. The watch is over where none can be any more."""
