@@ -15,7 +15,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "claim": ("refunds.claims",),
     "coins": ("coins",),
     "collections": ("collections",),
-    "events": ("event", "events"),
+    "events": ("events",),
     "health": ("health",),
     "invoices": ("invoice_settings", "invoices", "one_invoice", "refunds.refunds"),
     "link": ("payment_links.page",),

@@ -64,3 +64,10 @@ def list_events(ctx: Ctx, query: ListQuery) -> Answer:
     """
     found, pagination = EVENTS.page(ctx, query)
     return Answer([event_view(event) for event in found], pagination)
+
+
+@endpoint("GET", "/events/{id}", family="envelope", permission="events:read", answer="event.Event", summary="One event")
+def get_event(ctx: Ctx) -> Answer:
+    """As it was told, for 30 days: `data` is the public record as it was at that moment, not as it is now. An id that never was, or
+    another merchant's, is NOT_FOUND."""
+    return Answer(event_view(ctx.services.webhooks.event(ctx.tenant, ctx.param("id"))))
