@@ -18,7 +18,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from typing import Any
+from typing import Any, ClassVar
 
 API = os.environ.get("API", "http://127.0.0.1:8000/api/v1")
 KEY = os.environ["KEY"]
@@ -72,8 +72,9 @@ def call(method: str, path: str, body: Any = None, once: str | None = None) -> A
 class Hook(http.server.BaseHTTPRequestHandler):
     """Keeps each genuine event once, and answers at once. A shop keeps them in its database, under their unique id."""
 
-    known: set[str] = set()  # noqa: RUF012  # one for all requests
-    kept: queue.Queue[dict[str, Any]] = queue.Queue()
+    lock = threading.Lock()
+    known: ClassVar[set[str]] = set()
+    kept: ClassVar[queue.Queue[dict[str, Any]]] = queue.Queue()
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -81,9 +82,10 @@ class Hook(http.server.BaseHTTPRequestHandler):
         mine = b"v1," + base64.b64encode(hmac.digest(SECRET, f"{id}.{at}.".encode() + body, "sha256"))
         sent = self.headers.get("webhook-signature", "").encode().split()
         genuine = any(hmac.compare_digest(mine, one) for one in sent) and abs(time.time() - int(at)) <= 300
-        if genuine and id not in self.known:
-            self.known.add(id)
-            self.kept.put(json.loads(body))
+        with self.lock:  # one event may come twice at once
+            if genuine and id not in self.known:
+                self.known.add(id)
+                self.kept.put(json.loads(body))
         self.send_response(204 if genuine else 401)
         self.end_headers()
 
