@@ -266,7 +266,8 @@ class Deposits:
         news = News(self._clock.now_ms())
         changes: list[Change] = [Open(deposit_work(deposit)), *rests_on, *([] if epoch is None else [AtEpoch(network.id, epoch)])]
         tenant = deposit.tenant
-        # A transaction has ten items. With `rests_on` none is left for the stock of a link, nor for an invoice that ends.
+        # A transaction has ten items. With `rests_on` none is left for the stock of a link, nor for an invoice that ends; with a
+        # rate to wait for none for both.
         room = not rests_on
         invoice, wallet = self._book.invoice(tenant, deposit.invoice_id, with_stock=room), self._book.wallet(network, deposit)
         balance = None if tenant is None or deposit.below_minimum else self._book.balance(tenant, deposit)
@@ -280,7 +281,7 @@ class Deposits:
             changes += waits
             deposit = self._book.told(news, deposit, "transaction.detected", views, tip, previous)
             if invoice is not None and not deposit.set_aside:
-                changes += changed(invoice, paid(news, invoice, None, deposit, views, tip, ends_it=room))
+                changes += changed(invoice, paid(news, invoice, None, deposit, views, tip, ends_it=room and not waits))
             if balance is not None and not deposit.set_aside:
                 changes.append(Save(replace(next_version(balance), pending=balance.pending + deposit.amount)))
         beside = self._book.beside(network, deposit, pending=deposit.amount)

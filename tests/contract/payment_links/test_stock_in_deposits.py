@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.rates import Rates
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking
 from chalicelib.usecases.deposits import deposits
 from chalicelib.usecases.ports.changes import Absent, Change
+from chalicelib.wiring import services
 from tests.support.links import assert_whole, left, make, opened
 from tests.support.shop import Shop, open_shop
 from tests.support.stack import Stack
@@ -102,6 +104,30 @@ def test_a_native_payment_in_a_block_after_the_time_and_before_the_clock(shop: S
     shop.mine()
     shop.turn()
     assert (shop.available(), shop.status(invoice)) == ("1", "expired" if late == "manual" else "completed")
+    assert_whole(link, 1)
+
+
+@pytest.mark.parametrize("condition", [False, True], ids=["simulated", "native"])
+def test_a_late_payment_without_a_rate_passes_its_block(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, condition: bool
+) -> None:
+    if condition:
+        request.getfixturevalue("native")
+    settle(shop, late="manual")
+    offers = [{"coin": "eth", "network": "ethereum"}]
+    price = {"amount": None, "currency": None, "network": None, "fiatAmount": "3000", "fiatCurrency": "USD", "accept": offers}
+    link = make(shop, stock=1, **price)["id"]
+    invoice = opened(shop, link)
+    chosen = shop.stack.call("POST", f"/v1/pay/{invoice['id']}/choice", json={"coin": "eth"})
+    shop.wait(1000)
+    for name in ("_fixed_rates", "_sandbox_rates"):
+        monkeypatch.setitem(services().wiring.parts.__dict__, name, Rates())
+    shop.pay(chosen.json["address"], "1")
+    shop.turn()
+    assert (shop.status(invoice), left(shop, link)) == ("expired", 1)
+    shop.mine()
+    shop.turn()
+    assert shop.available() == "1"
     assert_whole(link, 1)
 
 
