@@ -11,6 +11,7 @@ from chalicelib.domain.invoices.choices import Share
 from chalicelib.domain.invoices.invoices import Misdirected, Payment
 from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.money import Units
+from chalicelib.domain.work import Work, time_order
 
 DepositStatus = Literal["pending", "confirmed", "orphaned"]
 GREY_LISTED = "grey_listed"
@@ -208,3 +209,10 @@ def counted_share(deposit: Deposit | None) -> Share:
 def misdirected_of(deposit: Deposit) -> Misdirected:
     """The deposit as an invoice shows it that it does not count for."""
     return Misdirected(deposit.id, deposit.asset, deposit.txid, deposit.amount)
+
+
+def deposit_work(deposit: Deposit) -> Work:
+    """The obligation to confirm a deposit, found by network and height; for a mempool transaction, to watch whether it is mined."""
+    if deposit.block_number is None:
+        return Work("glimpse", deposit.network, time_order(deposit.glimpsed_at or 0), deposit.id)
+    return Work("deposit", deposit.network, f"{deposit.block_number:015d}", deposit.id)

@@ -1,4 +1,5 @@
-"""Deposits: seen in a block, credited after the network's confirmations, reversed when their block falls out.
+"""Deposits: seen in a block, credited after the network's confirmations, reversed when their block falls out. Here they are seen;
+`crediting` credits and reverses them.
 
 A payment from an address of the grey list is credited to the merchant's purse `held`, and counts for its invoice when an operator
 releases it. The list is read when a deposit is seen and again when it is credited; being on it once is enough.
@@ -26,44 +27,31 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Watched
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.rates import RatesOf, no_rates
 from chalicelib.domain.chain import Block, Cursor, Transfer, Unmined
-from chalicelib.domain.deposits.deposits import HELD, NATIVE_TWIN, REPLACEABLE, SET_ASIDE, Deposit, deposit_id
-from chalicelib.domain.deposits.sums import fits, posted_sums, seen_sums
-from chalicelib.domain.ids import asset_parts
-from chalicelib.domain.ledger import JournalEntry
-from chalicelib.domain.money import Amount
+from chalicelib.domain.deposits.deposits import NATIVE_TWIN, REPLACEABLE, SET_ASIDE, Deposit, deposit_id, deposit_work
+from chalicelib.domain.deposits.sums import fits, seen_sums
 from chalicelib.domain.versions import next_version
-from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.base.views import Views, views_now
-from chalicelib.usecases.deposits.counted_rates import by_its_block, counting_at, no_longer_unpriced
+from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.deposits.counted_rates import by_its_block, counting_at
+from chalicelib.usecases.deposits.crediting import DepositCrediting, alarm_set_aside
 from chalicelib.usecases.deposits.late_rates import at_its_worth
 from chalicelib.usecases.deposits.posting import DepositPostings, is_late
 from chalicelib.usecases.deposits.recorded_before import Claim, not_booked_yet
 from chalicelib.usecases.invoices.pieces_again import take_again
 from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import AtEpoch, Change, Close, Open, Post, Save
+from chalicelib.usecases.ports.changes import AtEpoch, Change, Close, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.deposits import DepositScreening, anew, same_payment
-from chalicelib.usecases.wallets.sweep_candidates import hint_for
-from chalicelib.usecases.wallets.utxos import confirmed, taken_back
 
 log = logging.getLogger(__name__)
-
-
-def deposit_work(deposit: Deposit) -> Work:
-    """The obligation to confirm a deposit, found by network and height; for a mempool transaction, to watch whether it is mined."""
-    if deposit.block_number is None:
-        return Work("glimpse", deposit.network, time_order(deposit.glimpsed_at or 0), deposit.id)
-    return Work("deposit", deposit.network, f"{deposit.block_number:015d}", deposit.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +78,7 @@ class Deposits:
         self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
         self._screening = DepositScreening(store, rules, clock, rates)
         self._book = DepositPostings(store, rules)
+        self._crediting = DepositCrediting(store, rules, clock, rates, self._screening, self._book)
 
     @property
     def rates(self) -> RatesOf:
@@ -152,7 +141,7 @@ class Deposits:
         if not same_payment(known, seen):
             if known.status == "pending":
                 # Two transactions: a crash between them leaves an orphaned one, which the next scan finds as such.
-                known = self._orphan(network, known, tip, epoch)
+                known = self._crediting.orphaned(network, known, tip, epoch)
             counted = self._screening.screened(network, coin, anew(known, seen))
             self._counts(network, transfer, scanned, counted, _to_its_owner(known, seen))
         elif known.status == "orphaned":
@@ -204,7 +193,7 @@ class Deposits:
         def decide() -> None:
             before = self._store.get(Deposit, id=key)
             if before is not None and before.status == "pending" and before.block_number is None:
-                self._orphan(network, before, tip)
+                self._crediting.orphaned(network, before, tip)
 
         until_settled(decide)
 
@@ -289,133 +278,17 @@ class Deposits:
             beside = self._book.beside(network, deposit, aside=1)
         self._store.commit([Save(deposit), *changes, replace(beside, only_if=only_if), *news.emit()])
         if deposit.set_aside:
-            _alarm(network, deposit)
+            alarm_set_aside(network, deposit)
         elif not room:
             take_again(self._store, invoice, news.at, tip)
 
     def confirm(self, network: Network, key: str, block_hash: str, tip: int, epoch: int) -> None:
-        """Credit a pending deposit whose block is final. The caller has checked that block, and no other, against the node.
-
-        Commits only while `epoch` still holds, so a reorganisation followed meanwhile wins. Raises Conflict, Unavailable.
-        """
-
-        def decide() -> None:
-            before = self._store.get(Deposit, id=key)
-            if before is None or before.status != "pending" or before.block_hash != block_hash:
-                return
-            now = self._clock.now_ms()
-            news = News(now)
-            flags = self._screening.flags(network, before)
-            owned = None if before.tenant is None or before.below_minimum else self._book.balance(before.tenant, before)
-            # The ten items of the transaction have no room for the stock of a link.
-            invoice = self._book.invoice(before.tenant, before.invoice_id, with_stock=False)
-            # There was room when it was seen; what came since by another way may have taken it.
-            there = posted_sums(before, owned, invoice, self._book.wallet(network, before))
-            if before.set_aside or not fits(before.amount, there):
-                self._confirm_aside(network, before, flags, tip, epoch, now)
-                return
-            if replace(before, flags=flags).suspect and before.tenant is not None and not before.below_minimum:
-                flags = (*flags, HELD)
-            after = replace(next_version(before), status="confirmed", confirmed_at=now, flags=flags)
-            place, owner = self._book.place(network, after), self._book.owner(after)
-            entry = ledger.deposit_credited(after.id, after.round, now, place, owner, Amount(after.asset, after.amount))
-            held, small = after.amount if after.held else 0, after.amount if after.small else 0
-            beside = self._book.beside(network, after, pending=-after.amount, held=held, small=small)
-            changes: list[Change] = [Close(deposit_work(before)), Post(entry), beside, AtEpoch(network.id, epoch)]
-            changes += confirmed(self._store, network, after)
-            tenant = after.tenant
-            if tenant is not None:
-                catalogue = self._store.catalogue(network.realm)
-                views = views_now(catalogue, self._rates, now)
-                hint = hint_for(self._rules, network, catalogue.coin(network.slug, asset_parts(after.asset)[1]), after)
-                if hint is not None:
-                    news.command(hint)
-                after = self._book.told(news, after, "transaction.confirmed", views, tip, before.status)
-                if invoice is not None:
-                    changes += changed(invoice, paid(news, invoice, before, after, views, tip))
-                changes += self._book.credited(news, tenant, after, entry, views, -before.amount, owned)
-            self._store.commit([Save(after), *changes, *news.emit()])
-            take_again(self._store, invoice, now, tip)
-
-        until_settled(decide)
-
-    def _confirm_aside(self, network: Network, before: Deposit, flags: tuple[str, ...], tip: int, epoch: int, now: int) -> None:
-        """It has its confirmations and is set aside, before or now: nothing is posted, and nothing waits for it any more."""
-        news = News(now)
-        after = replace(next_version(before), status="confirmed", confirmed_at=now, flags=flags)
-        changes: list[Change] = [Close(deposit_work(before)), AtEpoch(network.id, epoch)]
-        if not before.set_aside:
-            after = replace(after, flags=(*flags, SET_ASIDE))
-            changes.append(self._book.beside(network, after, pending=-before.amount, aside=1))
-        if after.tenant is not None:
-            views = views_now(self._store.catalogue(network.realm), self._rates, now)
-            after = self._book.told(news, after, "transaction.confirmed", views, tip, before.status)
-            if not before.set_aside:
-                changes += self._no_longer_awaited(news, network, before, after, views, tip)
-        self._store.commit([Save(after), *changes, *news.emit()])
-        if not before.set_aside:
-            _alarm(network, after)
-
-    def _no_longer_awaited(
-        self, news: News, network: Network, before: Deposit, after: Deposit, views: Views, tip: int
-    ) -> list[Change]:
-        """Take it off the merchant's pending balance and off its invoice's sums."""
-        if after.tenant is None:
-            return []
-        invoice = self._book.invoice(after.tenant, after.invoice_id)
-        changes = [] if invoice is None else changed(invoice, paid(news, invoice, before, after, views, tip))
-        if not after.below_minimum:
-            balance = self._book.balance(after.tenant, after)
-            changes.append(Save(replace(next_version(balance), pending=balance.pending - before.amount)))
-        return changes
+        """As `DepositCrediting.confirm`."""
+        self._crediting.confirm(network, key, block_hash, tip, epoch)
 
     def orphan(self, network: Network, key: str, block_hash: str, tip: int | None) -> None:
-        """Orphan the deposit of `block_hash`, which fell out of the chain last seen `tip` high, and reverse its credit.
-
-        Raises Conflict, Unavailable.
-        """
-
-        def decide() -> None:
-            before = self._store.get(Deposit, id=key)
-            if before is None or before.status == "orphaned" or before.block_hash != block_hash:
-                return
-            self._orphan(network, before, tip)
-
-        until_settled(decide)
-
-    def _orphan(self, network: Network, before: Deposit, tip: int | None, epoch: int | None = None) -> Deposit:
-        """One transaction; where `epoch` is told, only while it still holds."""
-        now = self._clock.now_ms()
-        news = News(now)
-        after, changes = no_longer_unpriced(next_version(before))
-        flags = tuple(flag for flag in after.flags if flag not in (HELD, SET_ASIDE))
-        after = replace(after, status="orphaned", confirmed_at=None, flags=flags, round=before.round + 1)
-        changes += [] if epoch is None else [AtEpoch(network.id, epoch)]
-        entry: JournalEntry | None = None
-        if before.status == "pending":
-            changes.append(Close(deposit_work(before)))
-        if before.set_aside:
-            changes.append(self._book.beside(network, before, aside=-1))
-        elif before.status == "pending":
-            changes.append(self._book.beside(network, before, pending=-before.amount))
-        else:
-            amount = Amount(before.asset, before.amount)
-            place, owner = self._book.place(network, before), self._book.owner(before)
-            entry = ledger.deposit_reversed(before.id, before.round, now, place, owner, amount)
-            held, small = before.amount if before.held else 0, before.amount if before.small else 0
-            changes += [Post(entry), *([self._book.beside(network, before, held=-held, small=-small)] if held or small else [])]
-            changes += taken_back(self._store, network, before)
-        tenant = after.tenant
-        if tenant is not None:
-            views = views_now(self._store.catalogue(network.realm), self._rates, now)
-            invoice = self._book.invoice(tenant, after.invoice_id)
-            after = self._book.told(news, after, "transaction.orphaned", views, None, before.status)
-            if not before.set_aside:
-                if invoice is not None:
-                    changes += changed(invoice, paid(news, invoice, before, after, views, tip))
-                changes += self._book.credited(news, tenant, after, entry, views, -before.amount if entry is None else 0)
-        self._store.commit([Save(after), *changes, *news.emit()])
-        return after
+        """As `DepositCrediting.orphan`."""
+        self._crediting.orphan(network, key, block_hash, tip)
 
     def _spelled(self, network: Network, address: str) -> str:
         try:
@@ -423,13 +296,6 @@ class Deposits:
         except ValueError:
             # A sender may be what nobody can pay to: a token's mint comes from the zero address. Shown as the chain has it.
             return address
-
-
-def _alarm(network: Network, deposit: Deposit) -> None:
-    log.error(
-        "ALARM %s: %s in %s moves %d units of %s to %s, more than its sums can take: it is set aside",
-        *(network.id, deposit.id, deposit.txid, deposit.amount, deposit.asset, deposit.address),
-    )
 
 
 def _to_its_owner(known: Deposit, seen: Deposit) -> str | None:

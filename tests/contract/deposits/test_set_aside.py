@@ -11,13 +11,12 @@ import pytest
 
 from chalicelib.domain.chain import Transfer
 from chalicelib.domain.deposits import sums
-from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit, deposit_work
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import MOST_SUM, format_units
 from chalicelib.domain.reconciliation import Place, Unread
 from chalicelib.domain.treasury.moves import Move, Origin
 from chalicelib.usecases.deposits import posting as deposit_book
-from chalicelib.usecases.deposits.deposits import deposit_work
 from chalicelib.usecases.ports.changes import Beside, Change, Open, Save
 from chalicelib.usecases.reconciliation.accounts import _seen
 from chalicelib.usecases.reconciliation.audit import audit
