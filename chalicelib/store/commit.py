@@ -20,6 +20,7 @@ from chalicelib.store import access
 from chalicelib.store.models import Models
 from chalicelib.store.schema import key_of, where_is, work_by_time, work_key
 from chalicelib.usecases.ports.changes import (
+    MOST_ITEMS,
     Absent,
     Add,
     AtEpoch,
@@ -36,8 +37,6 @@ from chalicelib.usecases.ports.changes import (
     Still,
     Take,
 )
-
-MOST_ITEMS = 10
 
 
 class Busy(Exception):

@@ -38,7 +38,21 @@ from chalicelib.domain.withdrawals.batches import WithdrawalBatch
 from chalicelib.domain.withdrawals.payout_line import PayoutLine
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter, NonceUse, Withdrawal
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
-from chalicelib.usecases.ports.changes import Absent, Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still, Take
+from chalicelib.usecases.ports.changes import (
+    MOST_ITEMS,
+    Absent,
+    Add,
+    Beside,
+    Change,
+    Close,
+    Conflict,
+    Delete,
+    Emit,
+    Open,
+    Save,
+    Still,
+    Take,
+)  # fmt: skip
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
 
@@ -195,7 +209,7 @@ class MemoryStore:
         items = [item for change in changes for item in self._items(change)]
         if len(set(items)) != len(items):
             raise ValueError("a transaction may not touch one item twice")
-        if not 1 <= len(items) <= 10:
+        if not 1 <= len(items) <= MOST_ITEMS:
             raise ValueError(f"{len(items)} items in a transaction")
         for change in changes:
             if not self._holds(change):

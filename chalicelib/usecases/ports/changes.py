@@ -1,7 +1,4 @@
-"""The changes of one transaction. Use cases describe it; the store commits all of it or nothing (money rule 3).
-
-Keep a transaction at ten items or fewer.
-"""
+"""The changes of one transaction. Use cases describe it; the store commits all of it or nothing (money rule 3)."""
 
 from __future__ import annotations
 
@@ -14,6 +11,9 @@ if TYPE_CHECKING:
     from chalicelib.domain.ledger import JournalEntry
     from chalicelib.domain.merchants.merchants import ApiKey
     from chalicelib.domain.work import OutboxRow, Work
+
+MOST_ITEMS = 10
+"""Items of one transaction."""
 
 
 @dataclass(frozen=True, slots=True)

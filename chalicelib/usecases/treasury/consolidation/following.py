@@ -34,7 +34,7 @@ from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
-from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.transactions.chain_cache import Answers
@@ -61,7 +61,6 @@ REJECTED_MS = 24 * 3_600_000
 """How long the coins of a consolidation that an operator refused are left alone (milliseconds); they alone."""
 IDLE_MS = 30_000
 """A step without progress for so long (milliseconds) is asked for again."""
-_ITEMS = 9
 
 
 class CoinMoveFollowing:
@@ -226,8 +225,8 @@ class CoinMoveFollowing:
         if move.wallet is None:
             spent = {coin.deposit or "" for coin in move.inputs}
             hints = [w for works in pages_of(self._store, "collectable", self._network.id) for w in works if w.id in spent]
-            for start in range(0, len(hints), _ITEMS):
-                self._store.commit([Close(work) for work in hints[start : start + _ITEMS]])
+            for start in range(0, len(hints), MOST_ITEMS):
+                self._store.commit([Close(work) for work in hints[start : start + MOST_ITEMS]])
         self._store.commit([Close(coin_moved_work(move))])
 
     # Never to be mined
