@@ -13,7 +13,7 @@ from chalicelib.domain.times import iso
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work
 from chalicelib.domain.webhooks.endpoints import WebhookEndpoint, event_record
 from chalicelib.domain.webhooks.events import Event
-from chalicelib.domain.work import OutboxRow
+from chalicelib.domain.work import OutboxRow, outbox_id
 from chalicelib.usecases.ports.changes import Emit, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
@@ -28,6 +28,7 @@ from tests.support.simulated_queues import BoundedQueues, Function, SimulatedQue
 START = 1_767_312_000_000
 """2026-01-02T00:00:00Z"""
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
+RELAYS = 8
 HANG_MS = 10_000
 """The sender's patience: `tests/unit/webhooks/test_webhook_sender.py` shows that it has no more, whatever a receiver does."""
 
@@ -101,11 +102,14 @@ class Merchants:
         seals, weather = PlainSeals(), weather or Weather(seed)
         deliveries = Deliveries(store, clock, self, queues, self.random.random)
         turns = Leases(store, queues, clock, deliveries, seals, self.simulation.together)
-        relay, sweep = Relay(store, queues, clock), DueSweep(store, queues, clock)
+        # Several processes: none knows what another told.
+        relays = [Relay(store, queues, clock, lambda seconds: clock.sleep(round(seconds * 1000))) for _ in range(RELAYS)]
+        sweep = DueSweep(store, queues, clock)
         self.webhooks = Webhooks(store, queues, clock, seals)
-        self._schedule = (relay.sweep, sweep.run)
+        self._schedule = (relays[0].sweep, sweep.run)
         functions = self.queues
-        functions.relay = Function(clock, weather, lambda body: relay.tell(body["id"]), 1_000, dies=dies)
+        process = Random(seed)
+        functions.relay = Function(clock, weather, lambda body: process.choice(relays).tell(body["id"]), 1_000, dies=dies)
 
         def take(body: dict[str, Any]) -> object:
             return turns.take(body["tenant"], body["endpoint"], held="held" in body)
@@ -146,6 +150,17 @@ class Merchants:
             events.append(Event(f"evt_{number:06d}", tenant, name, of, 1, when, {"id": of, "amount": f"0.{number}"}))
         self.events += events
         row = OutboxRow(f"out_{first:06d}", when, tuple(events))
+        self.simulation.at(when, lambda: self.store.commit_now([Emit(row)]))
+
+    def tell_of(self, when: int, merchant: str, *told: tuple[str, int], off: int = 0) -> None:
+        """A change commits at `when` that tells of objects, each with the number of its event; its machine's clock is `off`."""
+        tenant, first = TenantId(f"mch_{merchant}:live"), len(self.events)
+        events = [
+            Event(f"evt_{n:06d}", tenant, "invoice.partial", of, sequence, when, {"id": of})
+            for n, (of, sequence) in enumerate(told, first)
+        ]
+        self.events += events
+        row = OutboxRow(outbox_id(f"out_{first:06d}", events), when + off, tuple(events))
         self.simulation.at(when, lambda: self.store.commit_now([Emit(row)]))
 
     def at(self, when: int, act: Callable[[], object]) -> None:

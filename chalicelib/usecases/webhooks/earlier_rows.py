@@ -82,7 +82,7 @@ class EarlierRows:
             return Earlier()
         found = self._found(row)
         for _ in range(PAUSES):
-            if not any(0 <= self._clock.now_ms() - one.at < YOUNG_MS for one in found.rows):
+            if not any(abs(self._clock.now_ms() - one.at) < YOUNG_MS for one in found.rows):
                 break
             self._pause(PAUSE_SECONDS)
             if self._in_turn(row):  # another thread told them
