@@ -20,6 +20,7 @@ from chalice.app import Request, Response
 from chalicelib.api import auth, body, errors, fault_metric, idempotency, resources
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.idempotency import Replay
+from chalicelib.api.pages import is_page, refusal
 from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound, ServiceError
@@ -119,8 +120,18 @@ def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
     headers.update(_weighed(ctx))
     if isinstance(known, errors.RateLimitExceeded):
         headers.update(auth.refusal_headers(known.usage, now_ms))
-    text = to_json(errors.shaped(known, route.family, now_ms, request_id))
+    if is_page(route.path, route.media, route.form and _sends_form(request)):
+        text, of_page = refusal(known, route.path, str(request.context.get("path") or ""), request_id)
+        headers.update(of_page)
+    else:
+        text = to_json(errors.shaped(known, route.family, now_ms, request_id))
     return Response(text, headers={**headers}, status_code=errors.STATUS[known.code])
+
+
+def _sends_form(request: Request) -> bool:
+    """Whether a browser's form was sent."""
+    kinds = auth.header_values(request, "content-type")
+    return body.is_form(kinds[-1] if kinds else None)
 
 
 def _weighed(ctx: Ctx | None) -> dict[str, str]:
@@ -181,7 +192,7 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
     try:
         content_type = auth.header_values(request, "content-type")
         kind = content_type[-1] if content_type else None
-        ctx.form = route.form and body.is_form(kind)
+        ctx.form = route.form and _sends_form(request)
         sent = body.parse_form(raw) if ctx.form else body.parse(raw, kind)
     except InvalidParameter as error:
         problems += error.problems

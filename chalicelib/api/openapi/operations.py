@@ -132,16 +132,14 @@ def _failures(route: Route, responses: Schema, schemas: Schema) -> Schema:
     found: Schema = {}
     for status, several in errors.codes(route).items():
         name = errors.name_of(route.family, status, several) + ("_without_a_key" if route.level == "public" else "")
-        # A limit of the route's own is said on the page; that of all requests without a key comes before any page.
-        page = route.form and (status in (400, 404) or (status == 429 and "RATE_LIMIT_EXCEEDED" in route.errors))
-        name += "_or_page" if page else ""
+        name += "_or_page" if route.form else ""
         if name not in responses:
             keyed: tuple[str, ...] = () if status == 500 or (route.level == "public" and status != 429) else _KEYED
             if status == 401:
                 keyed = tuple(name + _IF_KNOWN for name in keyed)
             names = ("X-Request-Id", *keyed, *(("Retry-After",) if status == 429 else ()))
             responses[name] = errors.response(route.family, status, several, _headers(*names))
-            responses[name]["content"] |= _PAGE if page else {}
+            responses[name]["content"] |= _PAGE if route.form else {}
         found[str(status)] = {"$ref": f"#/components/responses/{name}"}
     if route.failure is not None:
         found["500"] = _failing(responses[found["500"]["$ref"].rsplit("/", 1)[1]], records.find(route.failure), schemas)

@@ -61,7 +61,7 @@ class ChoiceRequest(Request):
 
 @endpoint(
     "POST", "/pay/{invoiceId}/choice", family="object", level="public", body=ChoiceRequest, form=True, answer="checkout.Choice",
-    errors=("NOT_FOUND", "VALIDATION_ERROR", "RATE_LIMIT_EXCEEDED"), summary="Choose the coin to pay in",
+    errors=("NOT_FOUND", "VALIDATION_ERROR"), summary="Choose the coin to pay in",
 )  # fmt: skip
 def choose_coin(ctx: Ctx, body: ChoiceRequest) -> Answer:
     """For an invoice whose payer chooses. Makes an address, which all choices of EVM networks share, and locks a rate until

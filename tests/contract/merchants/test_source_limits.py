@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 
 from chalicelib.usecases.merchants.source_limits import LIMIT, SourceLimits
+from chalicelib.web.parts import PAGE_TYPE
 from infra.local.server import Server
 from tests.support.edge import PREPARED, Edge
 from tests.support.stack import Response
@@ -60,12 +61,15 @@ def assert_refused(edge: Edge, answer: Response, limit: int = FEW) -> None:
     assert answer.status == 429
     now = edge.services.clock.now_ms()
     assert 0 <= int(answer.headers["retry-after"]) - (MINUTE - now % MINUTE) / 1000 < 2
-    error = answer.json["error"]
-    code, details = (answer.json["code"], None) if isinstance(error, str) else (error["code"], error["details"])
-    assert code == "RATE_LIMIT_EXCEEDED"
-    if details is not None:
-        assert (details["limit"], details["window"]) == (limit, 60)
-        assert re.fullmatch(r".*:00\.000Z", details["reset_at"])
+    if answer.headers["content-type"] == PAGE_TYPE:
+        assert "Wait a minute, and load this page again." in answer.body.decode()
+    else:
+        error = answer.json["error"]
+        code, details = (answer.json["code"], None) if isinstance(error, str) else (error["code"], error["details"])
+        assert code == "RATE_LIMIT_EXCEEDED"
+        if details is not None:
+            assert (details["limit"], details["window"]) == (limit, 60)
+            assert re.fullmatch(r".*:00\.000Z", details["reset_at"])
     assert (answer.headers["x-ratelimit-limit"], answer.headers["x-ratelimit-remaining"]) == (str(limit), "0")
 
 
@@ -79,7 +83,7 @@ def test_public_pages_files_and_documents_are_bounded(edge: Edge, path: str) -> 
     calls = edge.calls()
     refused = get(edge, path)
     assert_refused(edge, refused, LIMIT)
-    assert refused.headers["content-type"] == "application/json", "as pages answer other errors"
+    assert refused.headers["content-type"] == (PAGE_TYPE if path == "/pay/inv_1" else "application/json"), "people read pages"
     assert calls.made == []
     assert get(edge, path, source=ELSEWHERE).status != 429, "other sources go on"
     edge.services.clock.shift_ms += MINUTE

@@ -205,6 +205,7 @@ def test_any_form_is_answered(shop: Shop, sent: bytes) -> None:
         headers={"Content-Type": "application/x-www-form-urlencoded"},  # type: ignore[arg-type]
     )
     assert answer.status == 400 and invoices_of(link) == []
+    assert answer.headers["content-type"] == "text/html; charset=utf-8" and "Go back, and try again." in words(answer.body)
 
 
 def test_what_can_not_be_paid_says_nothing_of_the_merchants_settings(shop: Shop) -> None:

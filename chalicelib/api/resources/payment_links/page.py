@@ -51,7 +51,7 @@ class LinkOpen(Request):
 
 @endpoint(
     "POST", "/link/{id}", family="object", level="public", body=LinkOpen, form=True, redirects=True, status=201,
-    answer="payment_links.OpenedLink", errors=("RATE_LIMIT_EXCEEDED",), summary="Open a payment link: an invoice to pay",
+    answer="payment_links.OpenedLink", summary="Open a payment link: an invoice to pay",
 )  # fmt: skip
 def open_link(ctx: Ctx, body: LinkOpen) -> Answer:
     """A browser's form is answered with 303 and the invoice's page, or with this page and the reason. Sold out, expired, an amount
