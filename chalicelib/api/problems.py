@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -78,10 +78,32 @@ _WORDS = {
 def _in_words(line: ErrorDetails, model: type[Any]) -> str:
     kind, values = line["type"], line.get("ctx", {})
     if kind == "extra_forbidden":
-        return "is not known here" if len(line["loc"]) > 1 else str(model.unknown(str(line["loc"][0])))
+        *places, name = line["loc"]
+        return str(_model_at(model, places).unknown(str(name)))
     if kind == "literal_error":
         return "must be one of: " + str(values["expected"]).replace("'", "").replace(" or ", ", ")
     return _WORDS.get(kind, line["msg"]).format(**values) if kind in _WORDS else line["msg"]
+
+
+def _model_at(model: type[Any], places: Sequence[str | int]) -> type[Any]:
+    """The model of the object that lies at `places` in a body of `model`. Raises LookupError where there is none."""
+    for place in places:
+        if isinstance(place, str):  # a number is a place in a list, whose model is known by the list's name
+            fields = model.model_fields.items()
+            model = next(_inner(field.annotation) for name, field in fields if place in (field.alias, name))
+    return model
+
+
+def _inner(annotation: Any) -> type[Any]:
+    """The model within a field's type, as deep as it lies in lists and alternatives."""
+    found, rest = None, [annotation]
+    while rest and found is None:
+        each = rest.pop()
+        found = each if isinstance(each, type) and issubclass(each, BaseModel) else None
+        rest += get_args(each)
+    if found is None:
+        raise LookupError(f"{annotation} has no fields")
+    return found
 
 
 _SECRET_WORDS = ("secret", "private", "mnemonic", "seed", "wif", "password")

@@ -50,11 +50,12 @@ def rate_facts(shown: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "accept" not in shown:
         return []
     facts = [("Price", f"{shown['fiatAmount']} {shown['fiatCurrency']}")]
-    rate, until = shown["rate"], shown["lockedUntil"]
-    if rate is not None:
+    rate, until, payable = shown["rate"], shown["lockedUntil"], shown["status"] in _PAYABLE
+    # A rate that is no longer kept is none that anybody can pay at.
+    if rate is not None and ("paymentUri" in shown or not payable):
         facts.append(("Rate", f"1 {shown['symbol']} = {rate['value']} {rate['fiat']}"))
-    if until is not None and shown["status"] in _PAYABLE:
-        facts.append(("Rate kept until", f"{until[11:16]} UTC"))
+        if payable and until is not None:
+            facts.append(("Rate kept until", f"{until[11:16]} UTC"))
     if shown["paidPercent"] != "0":
         facts.append(("Paid", f"{shown['paidPercent']} %"))
     return facts
@@ -69,7 +70,9 @@ def offers(own: str, shown: Mapping[str, Any], names: Mapping[str, str]) -> str:
     forms = "".join(_form(own, one, names) for one in others)
     if shown["currency"] is None or not forms:
         return f'<div class="offers">{forms}</div>'
-    return f'<details class="others"><summary>Pay with another coin</summary><div class="offers">{forms}</div></details>'
+    # Where the coin that was chosen has no rate, another one is the way on.
+    is_open = "" if "paymentUri" in shown else " open"
+    return f'<details class="others"{is_open}><summary>Pay with another coin</summary><div class="offers">{forms}</div></details>'
 
 
 def _form(own: str, one: Mapping[str, str], names: Mapping[str, str]) -> str:

@@ -119,6 +119,7 @@ def test_without_a_fresh_rate_a_lock_that_ended_stays_ended(shop: Shop, set_rate
     page = shop.stack.call("GET", f"/pay/{invoice['id']}").body.decode()
     assert "There is no rate for ETH now" in page
     assert "time to pay is over" not in page
+    assert '<details class="others" open>' in page and "Rate kept until" not in page and "<dt>Rate</dt>" not in page
 
 
 def test_a_payment_that_waits_for_a_rate_counts_once_there_is_one(shop: Shop, set_rates: SetRates) -> None:

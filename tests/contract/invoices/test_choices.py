@@ -262,6 +262,8 @@ def test_creating_one(shop: Shop) -> None:
     assert problems(**fiat, accept=[]) == ["accept"]
     assert problems(**fiat, accept=[{"coin": "eth", "network": "tron"}]) == ["accept.0.network"]
     assert problems(**fiat, accept=[{"coin": "nope"}]) == ["accept.0.coin"]
+    unknown = shop.post("/v1/invoices", {**fiat, "accept": [{"coin": "eth", "chain": "ethereum"}]}).json["details"]
+    assert unknown == "accept.0.chain: is not known; known are: coin, network"
     made = shop.post("/v1/invoices", {**fiat, "accept": [{"coin": "USDT", "network": "Tron"}, {"coin": "usdt"}]}).json
     assert [one["network"] for one in made["accept"]] == ["tron", "ethereum", "bsc", "polygon", "arbitrum"]
     everything = shop.post("/v1/invoices", fiat).json["accept"]
