@@ -51,8 +51,9 @@ def page(
     names: Mapping[str, str] | None = None,
     refused: str | None = None,
 ) -> str:
-    """The page of an invoice below `root`. `shown` is its public record, `state` that record as text but for what every second
-    changes, `network` the network's name, `names` those of all networks by slug, `refused` why a choice was refused."""
+    """The page of an invoice below `root`. `shown` is its public record, with the path of its payment link as `again`; `state` that
+    record as text but for what every second changes, `network` the network's name, `names` those of all networks by slug,
+    `refused` why a choice was refused."""
     named = names or {}
     title, words = _in_words(shown, network, named)
     amount, unit = _price(shown)
@@ -142,9 +143,11 @@ def _facts(shown: Mapping[str, Any], network: str, names: Mapping[str, str]) -> 
 
 
 def _back(shown: Mapping[str, Any]) -> str:
-    """The way back to the shop: one for who has paid, another for who does not. Looked at once more: only a page of the web is
-    linked to."""
+    """The way back to the shop: one for who has paid, another for who does not; to the payment link, where there is one and its
+    invoice is over. Looked at once more: only a page of the web is linked to."""
     target = {"completed": shown.get("redirectUrl", ""), "confirming": ""}.get(shown["status"], shown.get("cancelUrl", ""))
+    if not target and "again" in shown and shown["status"] in ("expired", "cancelled"):
+        return f'<a class="button" href="{escape(shown["again"])}">Begin anew</a>'
     try:
         parts = urlsplit(target)
     except ValueError:

@@ -100,6 +100,8 @@ def _page(ctx: Ctx, found: Checkout, refused: ServiceError | None = None) -> Ans
     names = ctx.services.checkouts.names(found)
     said = None if refused is None else _words(refused)
     testnet = found.network.realm == "test"
+    if found.invoice.payment_link is not None:
+        shown |= {"again": f"link/{found.invoice.payment_link}"}
     text = page.page(page_root(ctx, "pay"), ctx.param("invoiceId"), shown, state, found.network.name, testnet, names, said)
     status = 200 if refused is None else STATUS[refused.code]
     return Answer(None, status=status, text=text, headers=_headers("accept" in shown))

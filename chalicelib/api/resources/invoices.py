@@ -61,7 +61,12 @@ class InvoiceCreate(MoneyRequest, InvoiceTerms):
     """What shall be paid: `amount`, or `fiatAmount` with `fiatCurrency`. Without `currency` the payer chooses the coin."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"currency": "eth", "amount": "0.05", "description": "Two pairs of shoes"}]}
+        json_schema_extra={
+            "examples": [
+                {"currency": "eth", "amount": "0.05", "description": "Two pairs of shoes"},
+                {"fiatAmount": "49.90", "fiatCurrency": "EUR", "accept": [{"coin": "usdt"}, {"coin": "btc"}]},
+            ]
+        }
     )
     coin_field: ClassVar[str] = "currency"
 

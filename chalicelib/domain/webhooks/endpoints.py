@@ -170,9 +170,9 @@ def new_secret() -> str:
 def secret_problem(secret: object) -> str | None:
     """The reason why `secret` is invalid, as a constraint for the caller; None when it is valid."""
     if not isinstance(secret, str) or not MIN_SECRET <= len(secret) <= MAX_SECRET:
-        return f"a string of {MIN_SECRET} to {MAX_SECRET} characters"
+        return f"must be a string of {MIN_SECRET} to {MAX_SECRET} characters"
     if not secret.isprintable():
-        return "printable characters only"
+        return "must have printable characters only"
     if secret.startswith(STANDARD_PREFIX):
         try:
             strong = len(standard_key(secret)) >= MIN_SECRET

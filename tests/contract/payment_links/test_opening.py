@@ -103,6 +103,18 @@ def test_the_form_leads_to_the_invoices_page(shop: Shop) -> None:
     assert shown.status == 200 and TERMS["name"] in words(shown.body)
 
 
+def test_whose_time_is_over_begins_anew_at_the_link(shop: Shop) -> None:
+    link = make(shop)["id"]
+    invoice = opened(shop, link)
+    again = f'<a class="button" href="link/{link}">Begin anew</a>'
+    assert again not in shop.stack.call("GET", f"/v1/pay/{invoice['id']}").body.decode()
+    assert shop.stack.call("DELETE", f"/v1/invoices/{invoice['id']}", shop.key).status == 200
+    over = shop.stack.call("GET", f"/v1/pay/{invoice['id']}").body.decode()
+    assert again in over and '<base href="/api/v1/">' in over
+    assert link not in shop.stack.call("GET", f"/v1/pay/{invoice['id']}/status").body.decode()
+    assert "Begin anew" not in shop.stack.call("GET", f"/v1/pay/{shop.invoice()['id']}").body.decode()
+
+
 def test_the_page_opens_nothing(shop: Shop) -> None:
     link = make(shop, description="Size 42", stock=1)["id"]
     for _ in range(3):
