@@ -52,7 +52,7 @@ from chalicelib.usecases.ports.changes import (
     Save,
     Still,
     Take,
-)  # fmt: skip
+)
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
 

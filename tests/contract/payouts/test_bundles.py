@@ -211,7 +211,7 @@ def test_too_much_waits_and_small_ones_pass_it(shop: Shop) -> None:
 def gathered(shop: Shop, large: str = "16.9978", small: str = "0.002") -> list[str]:
     """Two withdrawals that the coins suffice for at the rate of now, gathered by somebody who died before the seal."""
     ids = [shop.withdraw(large, 0), shop.withdraw(small, 1)]
-    cut(shop, 3, die, pay_first)
+    assert cut(shop, 3, die, pay_first)
     (bundle,) = shop.bundles()
     assert bundle.state == "gathering" and [payout.withdrawal for payout in bundle.payouts] == ids
     return ids
@@ -285,7 +285,7 @@ def test_more_than_one_transaction_takes_are_several(begin: Callable[[], Shop], 
     for at in (0, 3, 4):
         shop = begin()
         ids = [shop.withdraw("1"), shop.withdraw("1", 1), shop.withdraw("1", 2)]
-        cut(shop, at, die, pay_first)
+        assert cut(shop, at, die, pay_first) == bool(at)
         last = services().store.get(Withdrawal, tenant=next(iter(services().store.every(Withdrawal))).tenant, id=ids[2])
         assert last is not None
         services().payouts.pay(last.tenant, last.id)
@@ -335,7 +335,7 @@ def test_a_settled_bundle_that_falls_out_is_settled_once_more(begin: Callable[[]
         withdrawal = shop.withdraw("1", run=True)
         shop.confirm()
         shop.chain.drop(CONFIRMATIONS)
-        cut(shop, at, die, Shop.run)
+        assert cut(shop, at, die, Shop.run) == bool(at)
         shop.run()
         assert shop.status(withdrawal) == "confirming" and shop.bundles()[0].round == 1
         assert [coin.amount for coin in shop.held().free] == [5 * COIN, 2 * COIN]
@@ -378,7 +378,7 @@ def test_a_stuck_bundle_is_replaced_and_whichever_is_mined_has_paid(begin: Calla
         shop.chain.mine(2, take=False)
         shop.chain.rate = 9_000
         shop.later(180)
-        cut(shop, at, die, Shop.run)
+        assert cut(shop, at, die, Shop.run) == bool(at)
         shop.run()
         shop.run()
         (bundle,) = shop.bundles()
@@ -461,7 +461,7 @@ def test_a_coin_that_others_spent_fails_all_that_spent_it(begin: Callable[[], Sh
         shop.run()
         assert shop.status(ids[0]) == "confirming"
         shop.chain.mine(1)
-        cut(shop, at, die, Shop.run, stolen=True)
+        assert cut(shop, at, die, Shop.run, stolen=True) == bool(at)
         shop.run()
         assert [shop.status(i) for i in ids] == ["failed", "failed"]
         assert shop.available() == "30" and not shop.held().reserved(bundle.id)

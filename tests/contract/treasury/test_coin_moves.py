@@ -110,7 +110,7 @@ def test_a_settled_consolidation_that_falls_out_is_settled_once_more(anew: Calla
         treasury.confirm()
         had = treasury.booked(treasury.hot)
         treasury.chain.drop(CONFIRMATIONS)
-        cut(treasury, at, die, Treasury.run)
+        assert cut(treasury, at, die, Treasury.run) == bool(at)
         treasury.run()
         (move,) = treasury.moves()
         assert (move.state, move.round) == ("signed", 1) and treasury.booked(treasury.hot) == had - TOTAL + move.newest.fee
@@ -148,7 +148,7 @@ def test_a_stuck_consolidation_is_replaced_and_whichever_is_mined_counts(anew: C
         treasury.chain.mine(2, take=False)
         treasury.chain.rate = 9_000
         treasury.later(30 * 24 * 60)
-        cut(treasury, at, die, Treasury.run)
+        assert cut(treasury, at, die, Treasury.run) == bool(at)
         treasury.run()
         treasury.run()
         (move,) = treasury.moves()
