@@ -16,7 +16,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 
-from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Catalogue, Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.deposits.deposits import UNPRICED, Deposit
 from chalicelib.domain.ids import NetworkId, asset_parts, network_parts
@@ -43,7 +43,9 @@ def unpriced_work(deposit: Deposit) -> Work:
     return Work("unpriced", deposit.network, time_order(deposit.created_at), deposit.id)
 
 
-def counting_at(deposit: Deposit, invoice: Invoice | None, rates: RatesOf, now_ms: int) -> tuple[Deposit, list[Change]]:
+def counting_at(
+    deposit: Deposit, invoice: Invoice | None, catalogue: Catalogue, rates: RatesOf, now_ms: int
+) -> tuple[Deposit, list[Change]]:
     """The deposit with its rate where its invoice needs one, and the obligation to find it where there is none now.
 
     A rate that was decided before stays: what a reorganisation took away comes back as it was.
@@ -52,7 +54,7 @@ def counting_at(deposit: Deposit, invoice: Invoice | None, rates: RatesOf, now_m
         return deposit, []
     if not invoice.counts(deposit.asset):
         return deposit, []
-    quote = _rate(deposit, invoice.choosing, rates, now_ms)
+    quote = _rate(deposit, invoice.choosing, catalogue, rates, now_ms)
     if quote is not None:
         return replace(deposit, rate=quote), []
     waiting = replace(deposit, flags=(*deposit.flags, UNPRICED))
@@ -71,10 +73,11 @@ def no_longer_unpriced(deposit: Deposit) -> tuple[Deposit, list[Change]]:
     return replace(deposit, flags=tuple(flag for flag in deposit.flags if flag != UNPRICED)), [Close(unpriced_work(deposit))]
 
 
-def _rate(deposit: Deposit, choosing: Choosing, rates: RatesOf, now_ms: int) -> Quote | None:
+def _rate(deposit: Deposit, choosing: Choosing, catalogue: Catalogue, rates: RatesOf, now_ms: int) -> Quote | None:
+    """Without a promise a coin that is not active has none: rates go by its name, and on one network it may have lost its worth."""
     choice, accepted = choosing.choice(deposit.asset), choosing.accepted(deposit.asset)
     promised = None if choice is None else choice.quote_at(deposit.paid_at)
-    if promised is not None or accepted is None:
+    if promised is not None or accepted is None or catalogue.coin_of(deposit.asset).status != "ACTIVE":
         return promised
     network, slug = asset_parts(deposit.asset)
     usual = rates(network_parts(network)[0])
@@ -130,12 +133,12 @@ class UnpricedPayments:
         waiting = [d for d in deposits if d is not None and d.unpriced and d.tenant is not None and d.invoice_id is not None]
         wanted = [(Invoice, {"tenant": d.tenant or "", "id": d.invoice_id or ""}) for d in waiting]
         invoices = self._store.get_many(wanted) if wanted else []
-        now = self._clock.now_ms()
+        now, catalogue = self._clock.now_ms(), self._store.catalogue(self._network.realm)
         still = {
             deposit.id
             for deposit, invoice in zip(waiting, invoices, strict=True)
             if invoice is not None and invoice.choosing is not None
-            if _rate(deposit, invoice.choosing, self._rates, now) is None
+            if _rate(deposit, invoice.choosing, catalogue, self._rates, now) is None
         }
         return [work for work in page if work.id not in still]
 
@@ -146,10 +149,11 @@ class UnpricedPayments:
             self._store.commit([Close(work)])
             return
         now = self._clock.now_ms()
-        quote = _rate(before, invoice.choosing, self._rates, now)
+        catalogue = self._store.catalogue(self._network.realm)
+        quote = _rate(before, invoice.choosing, catalogue, self._rates, now)
         if quote is None:
             return
         after, closing = no_longer_unpriced(replace(next_version(before), rate=quote))
-        news, views = News(now), Views(self._store.catalogue(self._network.realm))
+        news, views = News(now), Views(catalogue)
         moved = changed(invoice, paid(news, invoice, before, after, views, self._book.tip(self._network)))
         self._store.commit([Save(after), *closing, *moved, *news.emit()])

@@ -234,12 +234,13 @@ class Deposits:
         news = News(self._clock.now_ms())
         moved = replace(moved, late=is_late(moved, invoice, in_time=not known.late))
         moved = at_its_worth(moved, invoice, self._rates, news.at)
-        moved, waits = counting_at(moved, invoice, self._rates, news.at)
+        catalogue = self._store.catalogue(network.realm)
+        moved, waits = counting_at(moved, invoice, catalogue, self._rates, news.at)
         changes: list[Change] = [Save(moved), AtEpoch(network.id, epoch), *waits]
         if deposit_work(moved) != deposit_work(known):
             changes += [Close(deposit_work(known)), Open(deposit_work(moved))]
         if invoice is not None and not moved.set_aside:
-            changes += changed(invoice, paid(news, invoice, known, moved, Views(self._store.catalogue(network.realm)), tip))
+            changes += changed(invoice, paid(news, invoice, known, moved, Views(catalogue), tip))
         self._store.commit([*changes, *news.emit()])
 
     def _first_seen(
@@ -264,9 +265,10 @@ class Deposits:
             deposit = replace(deposit, flags=(*deposit.flags, SET_ASIDE))
         only_if = only_if or self._book.unchanged(wallet, deposit.amount)
         if tenant is not None:
-            views = Views(self._store.catalogue(network.realm))
+            catalogue = self._store.catalogue(network.realm)
+            views = Views(catalogue)
             deposit = at_its_worth(replace(deposit, late=is_late(deposit, invoice)), invoice, self._rates, news.at)
-            deposit, waits = counting_at(deposit, invoice, self._rates, news.at)
+            deposit, waits = counting_at(deposit, invoice, catalogue, self._rates, news.at)
             changes += waits
             deposit = self._book.told(news, deposit, "transaction.detected", views, tip, previous)
             if invoice is not None and not deposit.set_aside:

@@ -86,7 +86,7 @@ class Releases:
             network, views = catalogue.networks[network_parts(before.network)[1]], views_now(catalogue, self._rates_of, now)
             after, entry = self._held(before, by, now) if before.held else self._admitted(network, before, realm, by, now)
             invoice = self._book.invoice(before.tenant, after.invoice_id)
-            after, waits = counting_at(after, invoice, self._rates_of, now)
+            after, waits = counting_at(after, invoice, catalogue, self._rates_of, now)
             changes: list[Change] = [Save(after), *([] if entry is None else [Post(entry)]), *waits]
             balance = None if before.tenant is None else self._book.balance(before.tenant, before)
             changes += self._at_its_address(network, before, after, invoice, balance)

@@ -143,7 +143,7 @@ class Choices:
     def _quote(self, invoice: Invoice, choosing: Choosing, choice: Choice) -> Quote | None:
         realm, network = network_parts(choice.network)
         coin = self._store.catalogue(realm).coin(network, asset_parts(choice.asset)[1])
-        if coin is None:
+        if coin is None or coin.status != "ACTIVE":
             return None
         quote = fresh_quote(self._rates(realm).of(invoice.tenant), coin, choosing.fiat, self._now(invoice))
         return None if quote is None or _too_long(quote, choosing) else quote

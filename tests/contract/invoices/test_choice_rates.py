@@ -17,7 +17,7 @@ from chalicelib.usecases.deposits import counted_rates, deposits
 from chalicelib.usecases.invoices import choosing
 from chalicelib.usecases.ports.changes import Absent, Change
 from chalicelib.wiring import services
-from tests.support.shop import Shop, open_shop
+from tests.support.shop import Shop, as_operator, open_shop
 from tests.support.stack import Response, Stack
 
 OFFERS = [{"coin": "eth", "network": "ethereum"}, {"coin": "usdt", "network": "ethereum"}, {"coin": "ltc", "network": "litecoin"}]
@@ -372,3 +372,24 @@ def promised(invoice: dict[str, Any]) -> list[str]:
     choosing = stored(invoice).choosing
     assert choosing is not None
     return [lock.quote.value for lock in choosing.choices[0].locks]
+
+
+def test_a_coin_that_is_not_active_has_no_rate_but_a_promised_one(shop: Shop, set_rates: SetRates) -> None:
+    """Rates go by a coin's name: on one network it may have lost its worth, which is why an operator takes it out."""
+    set_rates(eth="3000", usdt="1")
+    invoice = choosable(shop)
+    address = choose(shop, invoice, "usdt")["address"]
+    as_operator(shop, "PUT", "/v1/coins", coin="usdt", network="ethereum", status="INACTIVE")
+    shop.pay(address, "30", "usdt")
+    shop.turn()
+    assert stored(invoice).choosing.choices[0].worth == {"unconfirmed": "30"}  # type: ignore[union-attr]
+    shop.wait(901)
+    set_rates(eth="3000", usdt="1")
+    assert shop.shown(invoice)["choices"][0]["lockedUntil"] is not None
+    lock = stored(invoice).choosing.choices[0].locked_until  # type: ignore[union-attr]
+    shop.pay(address, "270", "usdt")
+    shop.mine()
+    shop.turn()
+    shown = shop.shown(invoice)
+    assert (shown["status"], shown["paidPercent"], shop.available("usdt")) == ("partial", "10", "300")
+    assert stored(invoice).choosing.choices[0].locked_until == lock, "it is quoted no more"  # type: ignore[union-attr]
