@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from chalicelib.api.records.base import CamelRecord, Money, Time
 from chalicelib.api.records.invoices import (
@@ -66,6 +66,23 @@ class Checkout(CamelRecord):
 
 class Choice(AcceptedCoin):
     """The chosen coin, where to pay to, and what to send."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "coin": "usdt",
+                    "network": "ethereum",
+                    "address": "0x52908400098527886E0F7030069857D2E4169EE7",
+                    "amount": "0.5",
+                    "missing": "0.5",
+                    "rate": {"fiat": "EUR", "value": "0.9", "at": "2026-05-01T12:00:00.000Z", "source": "kraken"},
+                    "lockedUntil": "2026-05-01T12:15:00.000Z",
+                    "paymentUri": PAYMENT_URI,
+                }
+            ]
+        }
+    )
 
     address: Annotated[str, Field(description="Where to pay to.", examples=["0x52908400098527886E0F7030069857D2E4169EE7"])]
     amount: Annotated[Money, Field(description="The whole price at `rate`.")]

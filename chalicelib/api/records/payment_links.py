@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from chalicelib.api.records.base import CamelRecord, Metadata, Money, Time
 from chalicelib.api.records.invoices import Slug
@@ -28,6 +28,25 @@ class AmountRange(CamelRecord):
 
 class PaymentLink(CamelRecord):
     """A public page that opens an invoice for each visitor who wants to pay."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "plk_01kab7n3q2w8z5r6t4y1v9c0x3",
+                    "url": "https://pay.example/api/link/plk_01kab7n3q2w8z5r6t4y1v9c0x3",
+                    "status": "active",
+                    "name": "Two pairs of shoes",
+                    "amount": "0.05",
+                    "currency": "eth",
+                    "network": "ethereum",
+                    "stock": 25,
+                    "createdAt": "2026-05-01T12:00:00.000Z",
+                    "updatedAt": "2026-05-01T12:00:00.000Z",
+                }
+            ]
+        }
+    )
 
     id: Annotated[str, Field(description="Names the link.", examples=["plk_01kab7n3q2w8z5r6t4y1v9c0x3"])]
     url: Annotated[str, Field(description="Its page.", examples=["https://pay.example/api/link/plk_01kab7n3q2w8z5r6t4y1v9c0x3"])]

@@ -17,23 +17,22 @@ _CLAIM_URL = (
     "Where its payee names an address. It is shown once, in the answer that makes it, and null elsewhere: who has it is paid. The "
     "service keeps a hash of it alone."
 )
-CLAIM_URL_EXAMPLE = "https://pay.example/api/claim/5w8mJ0y3Qk1rZt7uXv2bNc4dEf6gHi8jKl0mNo2pQr4"
 _WITHDRAWAL = "The withdrawal that pays it, once the address is known. It is there as soon as it is ordered."
 _ADDRESS = "Where it is paid to; null until that is known."
 _EXPIRES = "Until when the link can be used; null where the address came with the request."
 
 
 class _Paid(CamelRecord):
-    """What refunds and payout links have in common."""
+    """What refunds and payout links have in common. The examples are of a link that was not used yet."""
 
     status: Annotated[Status, Field(description=STATUS, examples=["awaiting_claim"])]
     amount: Annotated[Money, Field(description="What is paid, in coin units. It is frozen from the beginning.", examples=["0.05"])]
     coin: Annotated[str, Field(description="The coin's slug.", examples=["eth"])]
     network: Annotated[str, Field(description="The network's slug.", examples=["ethereum"])]
-    address: Annotated[str | None, Field(description=_ADDRESS, examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]
-    claim_url: Annotated[str | None, Field(description=_CLAIM_URL, examples=[CLAIM_URL_EXAMPLE])]
-    expires_at: Annotated[Time | None, Field(description=_EXPIRES)]
-    withdrawal_id: Annotated[str | None, Field(description=_WITHDRAWAL, examples=["wd_01kab7n3q2w8z5r6t4y1v9c0x3"])]
+    address: Annotated[str | None, Field(description=_ADDRESS, examples=[None, "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]
+    claim_url: Annotated[str | None, Field(description=_CLAIM_URL, examples=[None])]
+    expires_at: Annotated[Time | None, Field(description=_EXPIRES, examples=["2026-05-08T12:00:00.000Z"])]
+    withdrawal_id: Annotated[str | None, Field(description=_WITHDRAWAL, examples=[None, "wd_01kab7n3q2w8z5r6t4y1v9c0x3"])]
     created_at: Time
     failure_reason: Annotated[str, Field(description="Why it failed.", examples=["rejected"])] = None  # type: ignore[assignment]
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
@@ -89,6 +89,8 @@ class SandboxAdvance(Request):
 
 class SandboxRate(Request):
     """What a coin shall be worth."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"coin": "eth", "fiat": "EUR", "value": "2700"}]})
 
     coin: CoinSlug
     fiat: FiatCurrency

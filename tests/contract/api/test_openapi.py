@@ -11,8 +11,10 @@ import jsonschema_rs
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from chalicelib.api.body import parse
 from chalicelib.api.errors import STATUS
 from chalicelib.api.openapi import document, words
+from chalicelib.api.problems import validated
 from chalicelib.api.routes import ROUTES, endpoint
 from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
 from chalicelib.domain.webhooks.endpoints import TEST_EVENT
@@ -164,6 +166,27 @@ def test_every_answer_has_an_example_that_fits(made: dict[str, Any]) -> None:
         validator = jsonschema_rs.Draft202012Validator({**content["schema"], "components": made["components"]})
         problem = next(validator.iter_errors(content["example"]), None)
         assert problem is None, f"{method} {path}: {problem}"
+
+
+def test_every_example_of_a_request_is_accepted(made: dict[str, Any], edge: Edge) -> None:
+    """By what looks at fields together too, which no schema says."""
+    catalogue = edge.services.catalogue("test")
+    for route in document.documented():
+        if route.body is not None:
+            body = made["paths"]["/v1" + route.path][route.method.lower()]["requestBody"]["content"]["application/json"]
+            sent = parse(json.dumps(body["example"]).encode(), "application/json")
+            _, problems = validated(route.body, sent, catalogue)
+            assert problems == [], f"{route.method} {route.path}"
+
+
+def test_examples_of_links_have_their_secret_where_it_is_shown(made: dict[str, Any]) -> None:
+    for method, path, found in operations(made):
+        if any(part in path for part in ("/refunds", "/payout-links")):
+            [success] = [answer for status, answer in found["responses"].items() if status.startswith("2")]
+            example = success["content"]["application/json"]["example"]
+            example = example.get("data", example) if isinstance(example, dict) else example
+            one = example[0] if isinstance(example, list) else example
+            assert (one["claimUrl"] is not None, one["address"], one["withdrawalId"]) == (method == "post", None, None), path
 
 
 def test_every_answer_500_of_an_endpoints_own_has_an_example_that_fits(made: dict[str, Any]) -> None:

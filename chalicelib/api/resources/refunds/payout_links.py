@@ -13,7 +13,7 @@ from chalicelib.api.lists import Listing, ListQuery, amount, coin, hash_text, ne
 from chalicelib.api.lists.common import by_id, in_coin_units, slug_of
 from chalicelib.api.models import CamelRequest, MoneyRequest
 from chalicelib.api.resources.invoice_settings import ExpirySeconds
-from chalicelib.api.resources.refunds.refunds import made_record, shown_record
+from chalicelib.api.resources.refunds.refunds import SHOWN_ONCE, made_record, shown_record
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.ids import asset_parts, first_id
 from chalicelib.domain.money import parse_units
@@ -59,6 +59,7 @@ PAYOUT_LINKS = Listing(
     "POST", "/payout-links", family="object", permission="withdrawals:create",
     body=PayoutLinkCreate, status=201, creates=True, answer="refunds.PayoutLink",
     errors=("INSUFFICIENT_BALANCE", "DAILY_LIMIT_EXCEEDED"), summary="Pay somebody whose address is not known",
+    shows=SHOWN_ONCE,
 )  # fmt: skip
 def create_payout_link(ctx: Ctx, body: PayoutLinkCreate) -> Answer:
     """The amount is frozen with the answer, and `claimUrl` is there once: who has it names an address, and is paid once. It is a

@@ -26,6 +26,8 @@ from chalicelib.usecases.refunds.making import Made
 from chalicelib.usecases.refunds.reading import Shown
 from chalicelib.usecases.refunds.refunds import RefundWishes
 
+SHOWN_ONCE = {"claimUrl": "https://pay.example/api/claim/5w8mJ0y3Qk1rZt7uXv2bNc4dEf6gHi8jKl0mNo2pQr4"}
+"""An example of what the answer to a POST has alone."""
 _STATES = ("awaiting_claim", "pending", "processing", "completed", "failed", "expired", "cancelled")
 
 
@@ -105,7 +107,7 @@ def shown_record(ctx: Ctx, found: Shown) -> dict[str, Any]:
     "POST", "/invoices/{id}/refunds", family="flat", permission="withdrawals:create",
     body=RefundCreate, status=201, creates=True, answer="refunds.Refund",
     errors=("NOT_FOUND", "INVALID_ADDRESS", "INSUFFICIENT_BALANCE", "DAILY_LIMIT_EXCEEDED"),
-    summary="Give money of an invoice back",
+    summary="Give money of an invoice back", shows=SHOWN_ONCE,
 )  # fmt: skip
 def create_refund(ctx: Ctx, body: RefundCreate) -> Answer:
     """Out of the merchant's balance: the amount is frozen with the answer. With `address` its withdrawal is ordered at once;
