@@ -106,7 +106,7 @@ class Services:
     invoice_hooks = Of(lambda wiring: wiring.webhooks.invoice_hooks)
     redelivery = Of(lambda wiring: wiring.webhooks.redelivery)
     relay = Of(lambda wiring: wiring.webhooks.relay)
-    turns = Of(lambda wiring: wiring.webhooks.turns)
+    leases = Of(lambda wiring: wiring.webhooks.leases)
     redelivery_run = Of(lambda wiring: wiring.webhooks.redelivery_run)
     delivery_sweep = Of(lambda wiring: wiring.webhooks.delivery_sweep)
 

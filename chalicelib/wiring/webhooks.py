@@ -55,7 +55,7 @@ class WebhookWiring:
         return Relay(self._parts.store, self._parts.queues, self._parts.clock)
 
     @cached_property
-    def turns(self) -> Leases:
+    def leases(self) -> Leases:
         from chalicelib.delivery.safe_http import SafeHttpSender
         from chalicelib.delivery.secrets import KmsOpener
         from chalicelib.usecases.webhooks.deliveries import Deliveries

@@ -12,4 +12,4 @@ from chalicelib.workers.batches import fields
 def handle(body: str) -> None:
     """Send its due deliveries. A receiver's failure is no failure here: it is recorded, and the next attempt is planned."""
     tenant, endpoint = fields(body, "tenant", "endpoint")
-    services().turns.take(TenantId(tenant), endpoint, held="held" in json.loads(body))
+    services().leases.take(TenantId(tenant), endpoint, held="held" in json.loads(body))

@@ -117,7 +117,7 @@ class Service:
         """What the first message of a process finds missing, but for secrets that are not opened yet."""
         from chalicelib.wiring import services
 
-        services().turns.take("mch_nobody:live", "wh_none")  # type: ignore[arg-type]
+        services().leases.take("mch_nobody:live", "wh_none")  # type: ignore[arg-type]
 
     def relay(self) -> None:
         self._work_off(self._all["relay"])

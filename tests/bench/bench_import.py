@@ -40,7 +40,7 @@ WORKS = {
     "import app, store, queues": f"{_STORE}; wired.queues",
     "deliver, to its first message": (
         "import app; from chalicelib.workers import batches, deliver; from chalicelib import wiring; wired = wiring.services(); "
-        "wired.turns, wired.wiring.parts.client('kms')"
+        "wired.leases, wired.wiring.parts.client('kms')"
     ),
 }
 

@@ -21,7 +21,7 @@ import pytest
 
 from chalicelib.domain.webhooks.deliveries import JITTER, RETRY_SECONDS, Delivery
 from chalicelib.domain.webhooks.endpoints import EventRecord
-from chalicelib.domain.webhooks.leases import REST_SECONDS, WAVE
+from chalicelib.domain.webhooks.leases import BATCH, REST_SECONDS
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.webhooks.leases import EARLY_MS
 from tests.support.simulated import Weather
@@ -216,12 +216,12 @@ class Judge:
                 assert len(seen) - len(logged) <= len(delivery.attempts) - len(logged)
             else:
                 assert mine == full and len(logged) == len(delivery.attempts)
-            assert hook.most_open <= WAVE
+            assert hook.most_open <= BATCH
 
     def every_attempt_comes_at_its_time(self) -> None:
         """Not before (but for the second that clocks may differ), and two seconds after at most.
 
-        Longer only while the endpoint is at its bound (a wave is under way there), asked to be left alone, or is paused, or where
+        Longer only while the endpoint is at its bound (a batch is under way there), asked to be left alone, or is paused, or where
         the queue brought the message late: at no other time is an endpoint idle for two seconds with something due for it.
         """
         for delivery in self.deliveries:

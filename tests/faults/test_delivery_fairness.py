@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chalicelib.domain.webhooks.leases import WAVE
+from chalicelib.domain.webhooks.leases import BATCH
 from tests.support.simulated import Weather
 from tests.support.simulated_merchants import HANG_MS, MINUTE, SECOND, Merchants, Reply, backlog, delays, part
 
@@ -32,9 +32,9 @@ def test_a_backlog_of_ten_thousand_events_at_a_slow_endpoint_starves_nobody() ->
     world.run(began + 90 * SECOND)
     took = delays(world)
     assert len(took) == 120 and took[-1] < 1_000
-    assert slow.most_open == WAVE
+    assert slow.most_open == BATCH
     # Ten in five seconds, all the time: what is slow is not made slower still.
-    assert len(slow.requests) >= 85 / 5 * WAVE
+    assert len(slow.requests) >= 85 / 5 * BATCH
 
 
 def hanging(count: int, well: int, minutes: int, after: Callable[[int], int]) -> Merchants:
@@ -68,4 +68,4 @@ def test_two_hundred_endpoints_that_hang_do_not_delay_those_that_are_well() -> N
     assert len(first) == 200 and part(first, 0.99) < 2_000
     assert len(later) > 90 and later[-1] < 200
     ill = [hook for hook in world.hooks.values() if not hook.well]
-    assert all(hook.requests and hook.most_open <= WAVE for hook in ill)
+    assert all(hook.requests and hook.most_open <= BATCH for hook in ill)

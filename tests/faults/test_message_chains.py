@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from chalicelib.domain.webhooks.leases import WAVE
+from chalicelib.domain.webhooks.leases import BATCH
 from chalicelib.usecases.base.message_chains import MOST
 from tests.support.simulated import Weather
 from tests.support.simulated_merchants import HOUR, MINUTE, SECOND, START, Behaviour, Merchants, Reply, backlog, delays, part
@@ -66,6 +66,6 @@ def test_a_long_backlog_ends_in_no_dead_letters_and_goes_on() -> None:
     began = world.simulation.now
     world.run(began + 20 * MINUTE)
     print(len(slow.requests), [f.longest for f in world.functions], [len(f.dead) for f in world.functions])
-    assert len(slow.requests) > 0.8 * 20 * 60 / 5 * WAVE
+    assert len(slow.requests) > 0.8 * 20 * 60 / 5 * BATCH
     assert [len(f.dead) for f in world.functions] == [0, 0, 0]
     assert [f.stopped for f in world.functions] == [0, 0, 0]

@@ -11,7 +11,7 @@ from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS
 from chalicelib.domain.work import LANES
 
-WAVE = 10
+BATCH = 10
 """Deliveries that are sent to one endpoint at the same time, at most."""
 LEASE_MS = 30_000
 """How long a batch keeps other workers away: the attempts (10 s), and time to store their outcomes."""
@@ -23,7 +23,7 @@ FAILING_AFTER = 5
 """Failed attempts without a success between them after which an endpoint counts as failing, and its owner hears of it."""
 FAILING_TOLD_MS = 86_400_000
 """An endpoint that works and fails by turns is reported as failing once in so long: reports go to the owner's other endpoints."""
-SLOW_WAVE_MS = 5_000
+SLOW_BATCH_MS = 5_000
 """An endpoint whose batch takes longer waits in the queue of failing ones."""
 EARLY_MS = 250
 """A delivery due this soon is sent now: clocks of two machines differ, and its message will not come again."""
@@ -73,14 +73,14 @@ class Turn:
     def unmarked(self) -> Turn:
         return replace(next_version(self), wanted=False, wanted_held=False)
 
-    def with_wave(self, hand: tuple[str, ...], now: int, holder: str) -> Turn:
+    def with_batch(self, hand: tuple[str, ...], now: int, holder: str) -> Turn:
         """The lease taken, or kept, by `holder` for another batch."""
         taken = replace(self.unmarked(), until=now + LEASE_MS, ttl=now // 1000 + KEEP_SECONDS, holder=holder)
         return replace(taken, hand=hand, began=now)
 
     def taken_over(self, now: int, holder: str) -> Turn:
         """The lease taken by `holder` from a worker that died, with that worker's batch."""
-        return replace(self.with_wave(self.hand, now, holder), began=self.began)
+        return replace(self.with_batch(self.hand, now, holder), began=self.began)
 
     def over(self) -> Turn:
         """The lease released."""

@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_work, due_of
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint
-from chalicelib.domain.webhooks.leases import DISABLED_AFTER_MS, EARLY_MS, FAILING_AFTER, SLOW_WAVE_MS, TURN_MS, Turn
+from chalicelib.domain.webhooks.leases import DISABLED_AFTER_MS, EARLY_MS, FAILING_AFTER, SLOW_BATCH_MS, TURN_MS, Turn
 from chalicelib.domain.webhooks.ordering import Blockers
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
@@ -116,7 +116,7 @@ class Leases:
         """How the lease ends; None while its holder goes on."""
         if not look.due:
             return "idle" if first else "done"
-        if turn.rests_until > now and look.wave:
+        if turn.rests_until > now and look.batch:
             return "resting"
         return "more" if now - started >= TURN_MS else None
 
@@ -127,17 +127,17 @@ class Leases:
         """
         endpoint = look.endpoint
         # Before the lease is taken: where KMS does not answer, no attempt has begun that would count as interrupted.
-        secrets = opened(self._opener, endpoint, now) if endpoint is not None and look.wave else ()
-        taken = turn.with_wave(tuple(delivery_work(delivery).id for delivery, _ in look.wave), now, me)
+        secrets = opened(self._opener, endpoint, now) if endpoint is not None and look.batch else ()
+        taken = turn.with_batch(tuple(delivery_work(delivery).id for delivery, _ in look.batch), now, me)
         taken = replace(taken, blockers=look.blockers.texts)
         if not self._saved(taken):
             return None
         taken = self._unblocked(look, taken)
         for settle in look.aside:
             settle()
-        if endpoint is None or not look.wave:
+        if endpoint is None or not look.batch:
             return taken
-        tried = self._together([_job(self._deliveries, delivery, endpoint, event, secrets) for delivery, event in look.wave])
+        tried = self._together([_job(self._deliveries, delivery, endpoint, event, secrets) for delivery, event in look.batch])
         sent = [one for one in tried if isinstance(one, Sent)]
         failed = tuple(one.attempt.at for one in sent if not one.attempt.succeeded)
         taken = taken.faring(len(sent) - len(failed), failed, max((one.rests_until for one in sent), default=0))
@@ -159,10 +159,10 @@ class Leases:
     def _ordered(self, look: Look, turn: Turn, tried: Sequence[Tried]) -> Turn:
         """The lease with what holds up later events now that the batch was sent."""
         blockers = before = Blockers.stored(turn.blockers)
-        for (_, event), one in zip(look.wave, tried, strict=True):
+        for (_, event), one in zip(look.batch, tried, strict=True):
             if isinstance(one, Sent) and one.outcome != "overtaken":
                 blockers = self._ordering.after(one.delivery, event, blockers)
-        sent = {delivery.id for delivery, _ in look.wave}
+        sent = {delivery.id for delivery, _ in look.batch}
         look.waiting += sum(one.delivery not in sent and before.find(one.delivery) is None for one in blockers.all)
         return replace(turn, blockers=blockers.texts)
 
@@ -243,7 +243,7 @@ class Leases:
         """Send a message for due deliveries that are not sent yet. For the end of a rest the worker that began it sent one, which
         may be early."""
         if outcome == "more":
-            self._wake(turn, 0, held=held, slow=look.endpoint is not None and took - TURN_MS >= SLOW_WAVE_MS)
+            self._wake(turn, 0, held=held, slow=look.endpoint is not None and took - TURN_MS >= SLOW_BATCH_MS)
         elif (look.unseen and not look.due) or (outcome == "resting" and turn.rests_until - self._clock.now_ms() <= EARLY_MS):
             self._wake(turn, 1, held=held)
 

@@ -12,7 +12,7 @@ from functools import partial
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_key, delivery_work, due_of, line_of
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint
-from chalicelib.domain.webhooks.leases import EARLY_MS, WAVE, Turn
+from chalicelib.domain.webhooks.leases import BATCH, EARLY_MS, Turn
 from chalicelib.domain.webhooks.ordering import Blockers
 from chalicelib.domain.work import HELD, Work, held_order, is_held, time_order
 from chalicelib.usecases.ports.clock import Clock
@@ -26,18 +26,18 @@ UNSEEN_MS = 60_000
 
 @dataclass(slots=True)
 class Look:
-    """The due deliveries of an endpoint as stored now: `wave` is to be sent, `aside` is to be settled without sending.
+    """The due deliveries of an endpoint as stored now: `batch` is to be sent, `aside` is to be settled without sending.
 
     `turn` is the lease as stored, `mine` the same with what its holder counted since, unless the endpoint was mended meanwhile.
     `whole`: nothing more was due. `unseen` are rows whose event is not there yet, and will be at any moment. `ending` are the
-    deliveries that `aside` ends. `blockers` hold up later deliveries; `waiting` counts the due ones that the wave holds up.
+    deliveries that `aside` ends. `blockers` hold up later deliveries; `waiting` counts the due ones that the batch holds up.
     """
 
     turn: Turn
     endpoint: WebhookEndpoint | None
     mine: Turn
     whole: bool
-    wave: list[tuple[Delivery, EventRecord]] = field(default_factory=list)
+    batch: list[tuple[Delivery, EventRecord]] = field(default_factory=list)
     aside: list[Callable[[], object]] = field(default_factory=list)
     unseen: list[Work] = field(default_factory=list)
     ending: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Look:
 
     @property
     def due(self) -> bool:
-        return bool(self.wave or self.aside)
+        return bool(self.batch or self.aside)
 
     @property
     def undrained(self) -> bool:
@@ -84,25 +84,25 @@ class Looks:
         turn = turn or Turn(tenant, endpoint_id, ttl=now // 1000 + KEEP_SECONDS, version=0)
         mine = turn if own is None else turn.with_health_of(own)
         mine = mine if endpoint is None else mine.forgiven(endpoint.fresh_at)
-        look = Look(turn, endpoint, mine, len(rows) < WAVE)
+        look = Look(turn, endpoint, mine, len(rows) < BATCH)
         if endpoint is not None and draining and look.undrained and not any(is_held(row) for row in rows):
             look.mine = replace(mine, drained_at=endpoint.unheld_at)
         for row, delivery, event in zip(rows, found[: len(rows)], found[len(rows) :], strict=True):
             self._sort(look, row, delivery, event, now)
         if endpoint is not None and endpoint.paused and not held:
             self._outlived(look, endpoint, now)
-        plan = self._ordering.plan(look.wave, Blockers.stored(mine.blockers), whole=look.whole)
-        look.wave, look.waiting, look.blockers = plan.wave, plan.left, plan.blockers
+        plan = self._ordering.plan(look.batch, Blockers.stored(mine.blockers), whole=look.whole)
+        look.batch, look.waiting, look.blockers = plan.batch, plan.left, plan.blockers
         look.aside += plan.park
         return look
 
     def _rows(self, line: str, now: int, *, held: bool, draining: bool) -> list[Work]:
-        parked = self._put_aside(line, f"{HELD}~", WAVE) if draining else []
-        if len(parked) == WAVE:
+        parked = self._put_aside(line, f"{HELD}~", BATCH) if draining else []
+        if len(parked) == BATCH:
             return parked
-        due = self._store.open_work("delivery", line, upto=time_order(now + EARLY_MS), limit=WAVE - len(parked))
-        if held and not draining and len(due) < WAVE:
-            return due + self._put_aside(line, f"{HELD}~", WAVE - len(due))
+        due = self._store.open_work("delivery", line, upto=time_order(now + EARLY_MS), limit=BATCH - len(parked))
+        if held and not draining and len(due) < BATCH:
+            return due + self._put_aside(line, f"{HELD}~", BATCH - len(due))
         return parked + due
 
     def _put_aside(self, line: str, upto: str, limit: int) -> list[Work]:
@@ -111,7 +111,7 @@ class Looks:
 
     def _outlived(self, look: Look, endpoint: WebhookEndpoint, now: int) -> None:
         """End parked deliveries that waited longer than deliveries are kept, as new ones come in."""
-        rows = self._put_aside(line_of(endpoint.tenant, endpoint.id), held_order(now - KEEP_SECONDS * 1000), WAVE)
+        rows = self._put_aside(line_of(endpoint.tenant, endpoint.id), held_order(now - KEEP_SECONDS * 1000), BATCH)
         found = self._store.get_many([(Delivery, delivery_key(endpoint.tenant, row.id)) for row in rows]) if rows else []
         for row, delivery in zip(rows, found, strict=True):
             if delivery is None or delivery.status != "pending" or delivery_work(delivery) != row:
@@ -134,7 +134,7 @@ class Looks:
             else:
                 self._cancel(look, delivery, "the event is no longer kept")
         elif not endpoint.paused:
-            look.wave.append((delivery, event))
+            look.batch.append((delivery, event))
         elif not delivery.held:
             look.aside.append(partial(self._deliveries.put_aside, delivery, endpoint))
 

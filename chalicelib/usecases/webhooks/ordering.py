@@ -32,9 +32,9 @@ Pair = tuple[Delivery, EventRecord]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do with due deliveries: `wave` is sent, `park` settles without sending, `left` stay due."""
+    """What to do with due deliveries: `batch` is sent, `park` settles without sending, `left` stay due."""
 
-    wave: list[Pair]
+    batch: list[Pair]
     park: list[Callable[[], object]]
     left: int
     blockers: Blockers
@@ -50,9 +50,9 @@ class Ordering:
         due = [Due(delivery, object_key(event.object_id), event.sequence) for delivery, event in pairs]
         found = arranged(due, blockers, whole=whole)
         chosen = {one.delivery.id for one in found.send}
-        wave = [(delivery, events[delivery.id]) for delivery, _ in pairs if delivery.id in chosen]
+        batch = [(delivery, events[delivery.id]) for delivery, _ in pairs if delivery.id in chosen]
         park = [partial(self._deliveries.park_behind, one.delivery, place_behind(one.object, one.sequence)) for one in found.park]
-        return Plan(wave, list(park), len(found.leave), found.blockers)
+        return Plan(batch, list(park), len(found.leave), found.blockers)
 
     def after(self, told: Delivery, event: EventRecord, blockers: Blockers) -> Blockers:
         """The blockers after an attempt of `event`; `told` is its delivery as it is stored now. Raises Unavailable, Conflict."""

@@ -135,7 +135,7 @@ def test_its_failures_are_not_told_to_the_other_endpoints(edge: Edge) -> None:
     made = make(edge, webhookUrl=URL)
     told(edge)
     endpoint = edge.services.store.get(WebhookEndpoint, tenant=shop(edge), id=made["webhookId"])
-    notices = edge.services.turns._deliveries.notices
+    notices = edge.services.leases._deliveries.notices
     now = edge.services.clock.now_ms()
     changes = notices.turned_off(endpoint, "it answered 410 Gone", now)
     edge.services.store.commit(changes)

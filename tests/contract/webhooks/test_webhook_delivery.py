@@ -16,7 +16,7 @@ from standardwebhooks import Webhook
 from chalicelib.domain.ids import MerchantId, TenantId, tenant_id
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
-from chalicelib.domain.webhooks.leases import WAVE, Turn
+from chalicelib.domain.webhooks.leases import BATCH, Turn
 from chalicelib.domain.work import Command, OutboxRow, outbox_work
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.changes import Close, Conflict, Emit, Open, Save
@@ -270,7 +270,7 @@ def test_eight_workers_at_once_tell_one_row_once(aws: LocalAws, receiver: Receiv
     assert outcomes.count(True) == 1
     assert outcomes.count(False) == 7
     assert len(deliveries()) == 1
-    outcomes = _together(8, lambda: wired.turns.take(tenant, "wh_1"))
+    outcomes = _together(8, lambda: wired.leases.take(tenant, "wh_1"))
     assert outcomes.count("done") == 1
     assert set(outcomes) <= {"done", "taken", "idle"}
     assert len(receiver.received) == 1
@@ -284,12 +284,12 @@ def test_eight_workers_at_once_send_a_backlog_once_each(aws: LocalAws, receiver:
     tenant = tenant_id(MerchantId("mch_busy"), "live")
     endpoint = an_endpoint("wh_1", tenant=tenant, url=receiver.url())
     wired.store.commit([Save(endpoint)])
-    ids = [f"evt_{number:02}" for number in range(2 * WAVE + 5)]
+    ids = [f"evt_{number:02}" for number in range(2 * BATCH + 5)]
     for id in ids:
         event = event_record(an_event(id, tenant=tenant), "2026-01-02T03:04:05.006Z", NOW)
         delivery = delivery_for(event, endpoint, NOW)
         wired.store.commit([Save(event), Save(delivery), Open(delivery_work(delivery))])
-    outcomes = _together(8, lambda: wired.turns.take(tenant, "wh_1"))
+    outcomes = _together(8, lambda: wired.leases.take(tenant, "wh_1"))
     assert "done" in outcomes
     assert set(outcomes) <= {"done", "taken", "idle"}
     assert sorted(json.loads(request.body)["id"] for request in receiver.received) == ids
@@ -321,7 +321,7 @@ def test_a_later_event_that_is_told_first_is_sent_behind_the_earlier_one(
     assert ("relay", "dynamodb:Query", "arn:aws:dynamodb:r:1:table/gateway-local-work") in recorder.calls
     assert refused(recorder.calls) == refused_items(recorder.items) == []
     recorder.function = "deliver"
-    wired.turns.take(SHOP, "wh_1")
+    wired.leases.take(SHOP, "wh_1")
     assert [json.loads(request.body)["sequence"] for request in receiver.received] == [2, 3]
     assert process().tell(second.id) is False
     assert process().tell(first.id) is True
@@ -332,18 +332,18 @@ def test_a_later_event_that_is_told_first_is_sent_behind_the_earlier_one(
     assert process().tell(change.row.id) is True, "the row itself is open for months"
 
 
-def test_a_wave_that_is_answered_410_disables_once(aws: LocalAws, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_is_answered_410_disables_once(aws: LocalAws, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     wired = services()
     receiver.behave(answer(410))
     wired.store.commit([Save(an_endpoint("wh_1", url=receiver.url()))])
-    wired.store.commit([Emit(a_row(*(an_event(f"evt_{number}") for number in range(WAVE))))])
+    wired.store.commit([Emit(a_row(*(an_event(f"evt_{number}") for number in range(BATCH))))])
     assert wired.relay.tell("out_1")
     recorder = recording(monkeypatch)
     recorder.function = "deliver"
-    wired.turns.take(SHOP, "wh_1")
+    wired.leases.take(SHOP, "wh_1")
     assert any("/gateway-local-work" in arn and pk.startswith("row#note_") for _, _, arn, pk in recorder.items)
     assert refused(recorder.calls) == refused_items(recorder.items) == [], "the notice is all of the outbox that it may write"
-    assert len(receiver.received) == WAVE
+    assert len(receiver.received) == BATCH
     assert {(d.status, d.reason) for d in deliveries()} == {("cancelled", "the endpoint answered 410 Gone")}
     stored = wired.store.get(WebhookEndpoint, tenant=SHOP, id="wh_1")
     assert stored is not None
@@ -360,7 +360,7 @@ def test_records_come_back_as_they_were_stored(aws: LocalAws) -> None:
     assert store.get(WebhookEndpoint, tenant=SHOP, id="wh_1") == endpoint
     assert store.get(EventRecord, tenant=SHOP, id="evt_1") == event
     assert store.get(Delivery, tenant=SHOP, id=delivery.id) == delivery
-    turn = Turn(SHOP, "wh_1", ttl=NOW // 1000).with_wave((delivery_work(delivery).id,), NOW, "turn_1")
+    turn = Turn(SHOP, "wh_1", ttl=NOW // 1000).with_batch((delivery_work(delivery).id,), NOW, "turn_1")
     turn = replace(turn.faring(0, (NOW,), NOW + 5), version=1)
     store.commit([Save(turn)])
     assert store.get(Turn, tenant=SHOP, endpoint_id="wh_1") == turn

@@ -359,7 +359,7 @@ def test_where_kms_is_down_nothing_is_half_made_and_no_attempt_is_counted(
 
     shop.done("POST", f"/webhooks/{hook['id']}/test")
     with pytest.raises(Unavailable):
-        wired.turns.take(row.tenant, row.id)
+        wired.leases.take(row.tenant, row.id)
     (waiting,) = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")
     assert (waiting["status"], waiting["attempts"], receiver.received) == ("pending", [], [])
     del wired.wiring.parts.clients["kms"]

@@ -36,7 +36,7 @@ class Hook:
     def __init__(self, stack: Stack, receiver: Receiver) -> None:
         self.stack, self.receiver = stack, receiver
         self.send: Callable[..., Answer] = SafeHttpSender(allow_private=True).send
-        services().turns._deliveries._sender = self  # type: ignore[assignment]
+        services().leases._deliveries._sender = self  # type: ignore[assignment]
         made = self.call("POST", "/v1/webhooks", {"url": receiver.url(), "events": ["invoice.created"]})
         self.path, self.secret = f"/v1/webhooks/{made['id']}", made["secret"]
 
@@ -176,7 +176,7 @@ def test_an_endpoint_that_is_deleted_while_it_is_being_asked_has_that_attempt_in
 
 def test_a_message_that_comes_twice_at_once_sends_once(hook: Hook) -> None:
     """The second one comes while the first is being answered, and finds the turn taken."""
-    turns, outcomes = services().turns, []
+    turns, outcomes = services().leases, []
 
     def meanwhile(connection: Any) -> None:
         [delivery] = hook.deliveries()
@@ -194,7 +194,7 @@ def test_a_message_that_many_workers_have_at_once_sends_once(hook: Hook) -> None
     hook.call("POST", "/v1/invoices", {"currency": "eth", "amount": "0.5"})
     hook.stack.drain(only=["relay"])
     [delivery] = hook.deliveries()
-    take = services().turns.take
+    take = services().leases.take
     workers = [threading.Thread(target=take, args=(delivery.tenant, delivery.endpoint_id)) for _ in range(5)]
     for worker in workers:
         worker.start()

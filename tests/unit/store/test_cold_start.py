@@ -68,7 +68,7 @@ def test_the_function_that_delivers_loads_no_chain_no_key_and_no_route() -> None
     program = (
         "import sys, app; from chalicelib import wiring\n"
         "from chalicelib.workers import batches, deliver; from chalicelib.store import commit\n"
-        "wired = wiring.services(); wired.turns, wired.wiring.parts.client('kms')\n"
+        "wired = wiring.services(); wired.leases, wired.wiring.parts.client('kms')\n"
         "heavy = ('web3', 'eth_account', 'bitcoinlib', 'tronpy', 'google', 'coincurve', 'cryptography', 'pydantic', 'boto3', "
         "'requests')\n"
         "ours = ('api.resources.', 'api.records', 'chains', 'custody', 'rates')\n"

@@ -316,8 +316,8 @@ def test_what_was_put_aside_is_sent_in_the_order_in_which_it_was_made() -> None:
     assert sorted(w.order for w in line.store.work)[0] == held_order(NOW + 1)
     turn_on(line)
     line.take(held=True)
-    waves = [line.sender.sent[n : n + 10] for n in (0, 10, 20)]
-    assert [sorted(wave) for wave in waves] == [[f"evt_{n:03d}" for n in range(at, at + 10)] for at in (0, 10, 20)]
+    batches = [line.sender.sent[n : n + 10] for n in (0, 10, 20)]
+    assert [sorted(batch) for batch in batches] == [[f"evt_{n:03d}" for n in range(at, at + 10)] for at in (0, 10, 20)]
 
 
 def test_an_attempt_that_began_a_little_early_is_not_overtaken_by_whoever_wants_it_at_once() -> None:

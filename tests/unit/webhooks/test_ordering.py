@@ -38,7 +38,7 @@ class Shop(Line):
     def __init__(self, answer: Callable[[str, int], Answer] = lambda object, sequence: OK) -> None:
         super().__init__(0)
         self.answer, self.got = answer, list[tuple[str, int]]()
-        self.waves: list[list[tuple[str, int]]] = []
+        self.batches: list[list[tuple[str, int]]] = []
         self.sender.send = self._get  # type: ignore[method-assign]
         self.working(self.store)
 
@@ -69,14 +69,14 @@ class Shop(Line):
         return [sequence for name, sequence in self.got if name == object]
 
     def _together(self, jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-        self.waves.append([])
+        self.batches.append([])
         return [job() for job in jobs]
 
     def _get(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         event = self.store.get(EventRecord, tenant=SHOP, id=headers["webhook-id"])
         self._check(event)
         self.got.append((event.object_id, event.sequence))
-        self.waves[-1].append((event.object_id, event.sequence))
+        self.batches[-1].append((event.object_id, event.sequence))
         return self.answer(event.object_id, event.sequence)
 
     def _check(self, event: EventRecord) -> None:
@@ -105,7 +105,7 @@ def test_events_of_one_object_that_are_due_together_go_one_after_the_other() -> 
     shop.tell("inv_a", 1, 2, 3)
     shop.tell("inv_b", 1, 2)
     assert shop.take() == "done"
-    assert shop.waves == [[("inv_a", 1), ("inv_b", 1)], [("inv_a", 2), ("inv_b", 2)], [("inv_a", 3)]]
+    assert shop.batches == [[("inv_a", 1), ("inv_b", 1)], [("inv_a", 2), ("inv_b", 2)], [("inv_a", 3)]]
     assert shop.consistent() and shop.turn.blockers is None
 
 

@@ -1,6 +1,6 @@
 """One delivery under a clock that tests move: the retry schedule, signatures, twins, crashes, 410, dead letters, cuts.
 
-What concerns an endpoint's turn is in `test_turns.py`.
+What concerns an endpoint's lease is in `test_leases.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from chalicelib.domain.webhooks.deliveries import RETRY_SECONDS, Delivery, delivery_for, delivery_work
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint, event_record
-from chalicelib.domain.webhooks.leases import LEASE_MS, WAVE
+from chalicelib.domain.webhooks.leases import BATCH, LEASE_MS
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.ports.changes import Delete, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
@@ -284,7 +284,7 @@ def test_twins_that_read_before_either_took_the_turn_send_once() -> None:
     assert world.delivery.status == "delivered"
 
 
-def test_a_wave_whose_worker_died_is_found_by_the_sweep() -> None:
+def test_a_batch_whose_worker_died_is_found_by_the_sweep() -> None:
     world = World(OK)
 
     def crash() -> None:
@@ -338,17 +338,17 @@ def test_410_disables_the_endpoint_with_a_notice() -> None:
     assert world.queues.buried == []
 
 
-def test_410_to_a_whole_wave_disables_once_and_what_waited_behind_is_cancelled() -> None:
+def test_410_to_a_whole_batch_disables_once_and_what_waited_behind_is_cancelled() -> None:
     world = World(GONE)
-    for number in range(WAVE + 3):
+    for number in range(BATCH + 3):
         event = event_record(an_event(f"evt_more{number}"), "2026-01-02T03:04:05.006Z", NOW)
         world.store.commit([Save(event)])
         world.add(delivery_for(event, world.endpoint, NOW))
     world.take()
-    assert len(world.sender.sent) == WAVE
+    assert len(world.sender.sent) == BATCH
     assert world.notices() == ["webhook.disabled"]
     reasons = sorted(str(d.reason) for d in world.store.all(Delivery))
-    assert reasons == ["the endpoint answered 410 Gone"] * WAVE + ["the endpoint is disabled"] * 4
+    assert reasons == ["the endpoint answered 410 Gone"] * BATCH + ["the endpoint is disabled"] * 4
     assert world.stored.version == 2
     assert world.work() == set()
 

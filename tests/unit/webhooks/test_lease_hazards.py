@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint
-from chalicelib.domain.webhooks.leases import FAILING_TOLD_MS, LEASE_MS, WAVE
+from chalicelib.domain.webhooks.leases import BATCH, FAILING_TOLD_MS, LEASE_MS
 from chalicelib.domain.work import Work
 from chalicelib.usecases.ports.changes import Delete, Save
 from chalicelib.usecases.ports.failures import Unavailable
@@ -221,18 +221,18 @@ def test_a_turn_that_is_stored_although_the_store_said_nothing_is_ours() -> None
 
 
 def test_what_was_put_aside_is_looked_at_also_where_its_message_found_the_turn_taken() -> None:
-    line = Line(WAVE + 3)
+    line = Line(BATCH + 3)
     line.change(paused=True)
     line.take()
     line.change(paused=False)
     line.add("evt_new")
     line.sender.meanwhile = lambda: line.take(held=True)
     assert line.take() == "done"
-    assert len(line.deliveries("delivered")) == WAVE + 4
+    assert len(line.deliveries("delivered")) == BATCH + 4
 
 
 def test_many_messages_settle_a_disabled_endpoints_backlog_once() -> None:
-    line = Line(3 * WAVE)
+    line = Line(3 * BATCH)
     line.change(enabled=False)
     real, seen = line.store.commit, []
 
@@ -243,7 +243,7 @@ def test_many_messages_settle_a_disabled_endpoints_backlog_once() -> None:
 
     line.store.commit = commit  # type: ignore[method-assign]
     assert line.take() == "done" and seen == ["taken"]
-    assert len(line.deliveries("cancelled")) == 3 * WAVE
+    assert len(line.deliveries("cancelled")) == 3 * BATCH
 
 
 def test_a_row_that_nobody_wrote_and_a_message_that_is_refused_hold_up_no_other_endpoint(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""An endpoint's turn, under a clock that tests move: one worker at a time, waves, marks, crashes, rests, pauses, notices."""
+"""An endpoint's turn, under a clock that tests move: one worker at a time, batches, marks, crashes, rests, pauses, notices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.domain.webhooks.deliveries import unheld_work
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
-from chalicelib.domain.webhooks.leases import FAILING_AFTER, LEASE_MS, TURN_MS, WAVE, Turn
+from chalicelib.domain.webhooks.leases import BATCH, FAILING_AFTER, LEASE_MS, TURN_MS, Turn
 from chalicelib.domain.work import is_held
 from chalicelib.usecases.base.message_chains import MOST, before, brought_by
 from chalicelib.usecases.ports.changes import Delete, Open, Save
@@ -26,19 +26,19 @@ DAY = 86_400_000
 
 def test_what_is_due_first_is_sent_first() -> None:
     line = Line(0)
-    names = [f"evt_{n}" for n in range(2 * WAVE)]
+    names = [f"evt_{n}" for n in range(2 * BATCH)]
     for name in names:
         line.clock.pass_ms(1)
         line.add(name)
     assert line.take() == "done"
-    assert set(line.sender.sent[:WAVE]) == set(names[:WAVE])
+    assert set(line.sender.sent[:BATCH]) == set(names[:BATCH])
 
 
-def test_a_backlog_is_sent_in_waves_and_the_turn_is_given_back() -> None:
-    line = Line(2 * WAVE + 3)
+def test_a_backlog_is_sent_in_batches_and_the_turn_is_given_back() -> None:
+    line = Line(2 * BATCH + 3)
     assert line.take() == "done"
-    assert sorted(line.sender.sent) == [f"evt_{n:03d}" for n in range(2 * WAVE + 3)]
-    assert len(line.deliveries("delivered")) == 2 * WAVE + 3
+    assert sorted(line.sender.sent) == [f"evt_{n:03d}" for n in range(2 * BATCH + 3)]
+    assert len(line.deliveries("delivered")) == 2 * BATCH + 3
     assert not line.turn.taken(line.clock.now) and line.turn.hand == ()
     assert line.consistent()
 
@@ -50,18 +50,18 @@ def test_nothing_due_writes_nothing() -> None:
     assert line.store.commits == before
 
 
-def test_a_wave_has_ten_at_most_and_they_are_sent_at_the_same_time() -> None:
+def test_a_batch_has_ten_at_most_and_they_are_sent_at_the_same_time() -> None:
     line = Line(15)
-    waves: list[int] = []
+    batches: list[int] = []
 
     def together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-        waves.append(len(jobs))
+        batches.append(len(jobs))
         return [job() for job in jobs]
 
     deliveries = Deliveries(line.store, line.clock, line.sender, line.queues)
     turns = Leases(line.store, line.queues, line.clock, deliveries, PlainSeals(), together)
     assert turns.take(SHOP, HOOK) == "done"
-    assert waves == [10, 5]  # as published
+    assert batches == [10, 5]  # as published
 
 
 def test_a_second_worker_leaves_a_mark_and_sends_nothing() -> None:
@@ -99,7 +99,7 @@ def test_a_message_between_the_last_look_and_giving_back_is_not_lost() -> None:
 
 
 def test_a_mark_that_comes_in_the_middle_of_the_last_look_is_not_lost() -> None:
-    line = Line(WAVE)
+    line = Line(BATCH)
     real, looks = line.store.get_many, 0
 
     def get_many(wanted: Sequence[Any]) -> list[Any]:
@@ -118,17 +118,17 @@ def test_a_mark_that_comes_in_the_middle_of_the_last_look_is_not_lost() -> None:
 
 
 def test_time_is_up_and_the_endpoint_goes_to_the_end_of_the_queue() -> None:
-    line = Line(5 * WAVE)
-    line.sender.ms = TURN_MS // (2 * WAVE)
+    line = Line(5 * BATCH)
+    line.sender.ms = TURN_MS // (2 * BATCH)
     assert line.take() == "more"
-    assert len(line.sender.sent) == 2 * WAVE
+    assert len(line.sender.sent) == 2 * BATCH
     assert line.queues.wakes == [(HOOK, 0)]
     line.sender.ms = 0
     assert line.take() == "done"
-    assert len(line.deliveries("delivered")) == 5 * WAVE
+    assert len(line.deliveries("delivered")) == 5 * BATCH
 
 
-def test_a_worker_that_dies_leaves_its_wave_to_the_next_one() -> None:
+def test_a_worker_that_dies_leaves_its_batch_to_the_next_one() -> None:
     line = Line(3)
 
     def die() -> None:
@@ -207,16 +207,16 @@ def test_a_worker_that_outlives_its_lease_undoes_nothing() -> None:
 
 
 def test_429_with_retry_after_rests_the_whole_endpoint() -> None:
-    line = Line(WAVE + 2, Answer(429, b"", 1, retry_after="120"), OK)
-    line.sender.answers = [Answer(429, b"", 1, retry_after="120")] * WAVE + [OK]
+    line = Line(BATCH + 2, Answer(429, b"", 1, retry_after="120"), OK)
+    line.sender.answers = [Answer(429, b"", 1, retry_after="120")] * BATCH + [OK]
     assert line.take() == "resting"
-    assert len(line.sender.sent) == WAVE
+    assert len(line.sender.sent) == BATCH
     assert all(d.due_at == NOW + 120_000 for d in line.deliveries() if d.attempts)
     assert line.queues.wakes == [(HOOK, 120)]  # for the retries and for the rest
     assert line.take() == "resting"  # a message meanwhile changes nothing
     line.clock.pass_ms(120_000)
     assert line.take() == "done"
-    assert len(line.deliveries("delivered")) == WAVE + 2
+    assert len(line.deliveries("delivered")) == BATCH + 2
 
 
 def test_what_comes_up_during_a_rest_has_a_message_for_its_end_even_where_the_retry_waits_longer() -> None:
@@ -273,7 +273,7 @@ def test_lost_messages_are_found_after_a_minute_one_for_each_endpoint() -> None:
 
 
 def test_a_paused_endpoint_gets_nothing_and_everything_when_it_goes_on() -> None:
-    line = Line(WAVE + 4)
+    line = Line(BATCH + 4)
     line.change(paused=True)
     assert line.take() == "done"
     assert line.sender.sent == []
@@ -283,7 +283,7 @@ def test_a_paused_endpoint_gets_nothing_and_everything_when_it_goes_on() -> None
     line.change(paused=False)
     assert line.sweep.run() == 1 and line.queues.held == [True]  # also where the message of the change was lost
     assert line.take(held=True) == "done"
-    assert len(line.deliveries("delivered")) == WAVE + 4 and line.consistent()
+    assert len(line.deliveries("delivered")) == BATCH + 4 and line.consistent()
 
 
 def test_what_would_be_put_aside_is_sent_where_its_owner_goes_on_in_the_same_moment() -> None:
@@ -304,29 +304,29 @@ def test_what_would_be_put_aside_is_sent_where_its_owner_goes_on_in_the_same_mom
     assert len(line.sender.sent) == 3
 
 
-@pytest.mark.parametrize("fresh", [0, 3 * WAVE])
+@pytest.mark.parametrize("fresh", [0, 3 * BATCH])
 def test_a_long_backlog_that_was_put_aside_is_sent_to_its_end_by_messages_alone(fresh: int) -> None:
-    line = Line(5 * WAVE + 2)
+    line = Line(5 * BATCH + 2)
     line.change(paused=True)
     line.take()
     assert all(d.held for d in line.deliveries())
     for number in range(fresh):
         line.add(f"evt_fresh_{number}")  # due at once: before what was put aside
-    line.sender.ms = TURN_MS // WAVE  # a turn is one wave, and each begins with what is due
+    line.sender.ms = TURN_MS // BATCH  # a turn is one batch, and each begins with what is due
     line.webhooks.update(SHOP, HOOK, status="active")
     line.follow()
-    assert len(line.deliveries("delivered")) == 5 * WAVE + 2 + fresh and line.consistent()
+    assert len(line.deliveries("delivered")) == 5 * BATCH + 2 + fresh and line.consistent()
 
 
 def test_what_is_open_is_cancelled_at_once_by_the_message_of_the_deletion() -> None:
-    line = Line(WAVE + 2)
+    line = Line(BATCH + 2)
     line.change(paused=True)
     line.take()
     line.add("evt_later")
     line.webhooks.delete(SHOP, HOOK)
     line.follow()
     assert {d.reason for d in line.deliveries("cancelled")} == {"the endpoint was deleted"}
-    assert len(line.deliveries("cancelled")) == WAVE + 3
+    assert len(line.deliveries("cancelled")) == BATCH + 3
     assert line.sweep.run() == 0 and line.store.work == set()
 
 
@@ -459,15 +459,15 @@ def test_an_event_of_the_endpoint_itself_is_told_to_the_others_alone() -> None:
     assert not an_endpoint(HOOK).told_of(record)
 
 
-def test_what_comes_between_a_look_and_its_wave_is_sent_although_it_found_a_mark_already() -> None:
-    """Who finds a mark leaves none of its own: the holder that has seen the mark has to look again behind its wave."""
-    line = Line(WAVE + 1)
+def test_what_comes_between_a_look_and_its_batch_is_sent_although_it_found_a_mark_already() -> None:
+    """Who finds a mark leaves none of its own: the holder that has seen the mark has to look again behind its batch."""
+    line = Line(BATCH + 1)
     seals = PlainSeals()
     line.change(secret=seals.seal(SHOP, HOOK, line.endpoint.secret), sealed=True)
 
     class Opening(PlainSeals):
         def open(self, tenant: Any, endpoint_id: str, sealed: str) -> str:
-            if len(self.asked) == 1:  # the second wave: looked at, not begun
+            if len(self.asked) == 1:  # the second batch: looked at, not begun
                 line.add("evt_late")
                 assert line.take() == "taken"
             return super().open(tenant, endpoint_id, sealed)
@@ -476,10 +476,10 @@ def test_what_comes_between_a_look_and_its_wave_is_sent_although_it_found_a_mark
     turns = Leases(line.store, line.queues, line.clock, deliveries, Opening(), lambda jobs: [job() for job in jobs])
     line.sender.meanwhile = lambda: line.take() == "taken"  # leaves the mark
     assert turns.take(SHOP, HOOK) == "done"
-    assert "evt_late" in line.sender.sent and len(line.deliveries("delivered")) == WAVE + 2
+    assert "evt_late" in line.sender.sent and len(line.deliveries("delivered")) == BATCH + 2
 
 
-def test_threads_of_a_wave_know_how_long_their_chain_is() -> None:
+def test_threads_of_a_batch_know_how_long_their_chain_is() -> None:
     with brought_by(7):
         assert in_threads([before, before]) == [7, 7] and in_threads([before]) == [7]
 
