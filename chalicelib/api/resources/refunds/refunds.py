@@ -118,7 +118,8 @@ def create_refund(ctx: Ctx, body: RefundCreate) -> Answer:
     The fractions never exceed 1, and never more of a coin is refunded in the mode `same` than came in it. Open invoices can be
     refunded too, and what was refunded still counts as paid: cancel one first that the rest must not complete. A payment that
     falls out of the chain takes its part away: while the rest does not cover the refunds, none is made and no link of them can be
-    used.
+    used. What came late is no overpayment, unless it counts: of a completed invoice that was paid again after its time, name the
+    `amount`, or all of it goes back.
 
     A refund is paid by a withdrawal with all its rules: approvals, limits, risk, the kill switch, the fee budget. Where
     `whitelist_enforced` is on it may go to any address, as far as `refundDailyLimitUSD` of the merchant's settings allows.
