@@ -107,8 +107,8 @@ class Choice:
         held = [lock for lock in self.locks if lock.holds(at)] or [
             lock for lock in self.locks if lock.holds(at + STAMPED_EARLIER_MS)
         ]
-        if not held and self.opened and at < self.locks[0].since:
-            # Nobody could pay to it before it was made: the block's time is wrong.
+        if not held and self.opened and at < self.locks[0].since and len(self.locks) < LOCKS_KEPT:
+            # Nobody could pay to it before it was made: the block's time is wrong. Its first lock is still there.
             return self.locks[0].quote
         return held[-1].quote if held else None
 

@@ -213,6 +213,8 @@ def test_old_locks_are_forgotten() -> None:
         choice = choice.locked(quote(eth, str(n + 1)), n * 1_000_000, 900)
     assert len(choice.locks) == LOCKS_KEPT
     assert choice.quote == quote(eth, str(LOCKS_KEPT + 5))
+    # What was paid at a lock that is forgotten counts at the rate of now, and not at the oldest one that is left.
+    assert replace(choice, opened=True).quote_at(1_000_000) is None
 
 
 @pytest.mark.parametrize(
