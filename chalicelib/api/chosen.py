@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from chalicelib.api.fields import amount_text
 from chalicelib.api.fields import slug as understood
 from chalicelib.api.problems import MOST_SHOWN, shown
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.ids import network_id, network_parts
+from chalicelib.domain.money import NotAnAmount, parse_units
 
 if TYPE_CHECKING:
     from chalicelib.api.context import Ctx
@@ -31,6 +33,16 @@ def misspelled(
 
 def coin_network(coin: Coin) -> str:
     return network_parts(coin.network)[1]
+
+
+def amount_problem(coin: Coin, sent: Any) -> str | None:
+    """Why an amount that was sent is none of `coin`: it has too many decimals or digits. None where it is one. Raises
+    PydanticCustomError where it is one of no coin."""
+    try:
+        parse_units(amount_text(sent), coin.decimals)
+    except NotAnAmount as reason:
+        return f"{reason} ({coin.symbol} on {coin_network(coin)})"
+    return None
 
 
 def chosen_coin(catalogue: Catalogue, field: str, slug: str, network: str | None) -> Coin:

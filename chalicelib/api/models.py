@@ -9,12 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
-from chalicelib.api.chosen import chosen_coin, coin_network
-from chalicelib.api.fields import amount_text
+from chalicelib.api.chosen import amount_problem, chosen_coin
 from chalicelib.api.problems import shown
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
-from chalicelib.domain.money import NotAnAmount, parse_units
 
 if TYPE_CHECKING:
     from chalicelib.api.context import Ctx
@@ -104,11 +102,8 @@ class MoneyRequest(Request):
             return list(error.problems)
         if amount is None or "amount" in wrong:
             return []
-        try:
-            parse_units(amount_text(amount), coin.decimals)
-        except NotAnAmount as reason:
-            return [FieldProblem("amount", shown("amount", amount), (f"{reason} ({coin.symbol} on {coin_network(coin)})",))]
-        return []
+        words = amount_problem(coin, amount)
+        return [] if words is None else [FieldProblem("amount", shown("amount", amount), (words,))]
 
 
 class ChangeSignature(Request):

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from chalicelib.api.chosen import amount_problem
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.fields import PositiveAmount, amount_text
+from chalicelib.api.fields import PositiveAmount
 from chalicelib.api.lists import Listing, amount, choice, text, time
 from chalicelib.api.lists.common import in_coin_units
 from chalicelib.api.lists.query import PageQuery
@@ -17,7 +18,7 @@ from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin
 from chalicelib.domain.errors import FieldProblem
-from chalicelib.domain.money import NotAnAmount, format_units, parse_units
+from chalicelib.domain.money import format_units, parse_units
 from chalicelib.domain.treasury.stakes import Resource, Stake
 
 STAKES = Listing(
@@ -44,12 +45,8 @@ class StakeRequest(Request):
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
         if "amount" in wrong:
             return []
-        coin = catalogue.native("tron")
-        try:
-            parse_units(amount_text(sent["amount"]), coin.decimals)
-        except NotAnAmount as reason:
-            return [FieldProblem("amount", shown("amount", sent["amount"]), (f"{reason} ({coin.symbol})",))]
-        return []
+        words = amount_problem(catalogue.native("tron"), sent["amount"])
+        return [] if words is None else [FieldProblem("amount", shown("amount", sent["amount"]), (words,))]
 
 
 @endpoint(

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.accepted import Accept, choosable
-from chalicelib.api.chosen import chosen_coin
+from chalicelib.api.chosen import amount_problem, chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import NOT_NULL, CoinSlug, NetworkSlug, amount_schema, positive_amount
 from chalicelib.api.invoice_fields import FiatCurrency, Metadata, RedirectUrl, price_problems
@@ -170,16 +170,10 @@ def _price_problems(sent: Mapping[str, Any], wrong: frozenset[str], catalogue: C
         coin = chosen_coin(catalogue, "currency", sent["currency"], sent.get("network"))
     except InvalidParameter as error:
         return [*problems, *error.problems]
-    return problems if amount is None or "amount" in wrong else [*problems, *_too_exact("amount", amount, coin.decimals)]
-
-
-def _too_exact(name: str, sent: Any, decimals: int) -> list[FieldProblem]:
-    for amount in _asked(sent):
-        try:
-            parse_units(amount or "0", decimals)
-        except NotAnAmount as reason:
-            return [FieldProblem(name, shown(name, sent), (str(reason),))]
-    return []
+    if amount is None or "amount" in wrong:
+        return problems
+    found = (amount_problem(coin, one) for one in _asked(amount) if one is not None)
+    return problems + [FieldProblem("amount", shown("amount", amount), (words,)) for words in found if words is not None][:1]
 
 
 def _price(catalogue: Catalogue, body: _Terms | Mapping[str, Any]) -> Price:

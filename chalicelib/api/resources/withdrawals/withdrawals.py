@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from chalicelib.api.chosen import chosen_coin, coin_network
+from chalicelib.api.chosen import amount_problem, chosen_coin, coin_network
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.fields import AddressText, CoinSlug, Metadata, NetworkSlug, PositiveAmount, amount_text, slug
+from chalicelib.api.fields import AddressText, CoinSlug, Metadata, NetworkSlug, PositiveAmount, slug
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.withdrawals import WITHDRAWALS
 from chalicelib.api.models import MoneyRequest, Query, Request
@@ -20,7 +20,7 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
-from chalicelib.domain.money import NotAnAmount, format_units, parse_units
+from chalicelib.domain.money import format_units, parse_units
 from chalicelib.domain.times import iso
 from chalicelib.domain.withdrawals.batches import MOST_OUTPUTS, WithdrawalBatch
 from chalicelib.domain.withdrawals.withdrawals import FEE_TENTHS, MINUTES, PRIORITIES, Priority, Withdrawal, fee_at
@@ -112,12 +112,11 @@ def _check_outputs(batch: Any, catalogue: Catalogue) -> list[FieldProblem]:
     for place, output in enumerate(outputs[: MOST_OUTPUTS + 1] if isinstance(outputs, list) else []):
         amount = output.get("amount") if isinstance(output, dict) else None
         try:
-            parse_units(amount_text(amount), coin.decimals)
-        except NotAnAmount as reason:
-            words = f"{reason} ({coin.symbol} on {coin_network(coin)})"
-            problems.append(FieldProblem(f"batch_withdrawal.outputs.{place}.amount", shown("amount", amount), (words,)))
+            words = amount_problem(coin, amount)
         except PydanticCustomError:
             continue
+        if words is not None:
+            problems.append(FieldProblem(f"batch_withdrawal.outputs.{place}.amount", shown("amount", amount), (words,)))
     return problems
 
 
