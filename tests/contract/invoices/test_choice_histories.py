@@ -1,5 +1,6 @@
-"""Random histories of part payments over choices, locks that end, rates that move or are away, and reorganisations: the ledger has
-what the chains have, and the invoice is what its payments come to. SWEEP=full tries more of them."""
+"""Random histories of part payments over choices, locks that end, rates that move or are away, reorganisations and refunds: the
+ledger has what the chains have, the invoice is what its payments come to, and no more goes back than came. SWEEP=full tries more of
+them."""
 
 from __future__ import annotations
 
@@ -13,18 +14,23 @@ import pytest
 
 from chalicelib.domain.catalogue.rates import Rate, Rates
 from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.ids import asset_parts, network_parts
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.money import parse_units
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from tests.support.shop import Shop, open_shop
+from tests.support.refunds import page_of
+from tests.support.shop import PAYEE, Shop, open_shop
 from tests.support.stack import Stack
 
 HISTORIES = 40 if os.environ.get("SWEEP") == "full" else 2
-STEPS = 14
+STEPS, STEPS_BACK = 14, 10
 OFFERS = [("eth", "ethereum"), ("usdt", "ethereum"), ("ltc", "litecoin")]
 NETWORKS = ("ethereum", "litecoin")
-POLLS = (*(f"poll_{network}" for network in NETWORKS), "relay")
+POLLS = (*(f"poll_{network}" for network in NETWORKS), "relay", "payout")
+PAYEES = {"ethereum": PAYEE, "litecoin": "ltc1qw508d6qejxtdg4y5r3zarvary0c5xw7kgmn4n9"}
+PARTS = {"eth": "0.004", "usdt": "9", "ltc": "0.05"}
 
 
 @pytest.fixture
@@ -43,10 +49,18 @@ class History:
         made = shop.post("/v1/invoices", {"fiatAmount": "300", "fiatCurrency": "USD", "accept": accept, "expiresIn": 7200})
         assert made.status == 201, made.body
         self.id, self.addresses = made.json["id"], dict[str, str]()
+        self.links: list[dict[str, Any]] = []
 
     def step(self) -> None:
+        """What payers do, and what the chains do."""
         self.dice.choice(
             [self.choose, self.choose, self.pay, self.pay, self.pay, self.poll, self.poll, self.mine, self.fork, self.wait]
+        )()
+
+    def step_back(self) -> None:
+        """What is paid goes back, while more comes and some falls out."""
+        self.dice.choice(
+            [self.refund, self.refund, self.refund, self.claim, self.claim, self.cancel, self.pay, self.settle, self.fork]
         )()
 
     def set_rates(self) -> None:
@@ -85,9 +99,64 @@ class History:
         network = self.dice.choice(NETWORKS)
         services().sandbox.blocks(services().catalogue("test").networks[network].id, self.dice.randint(1, 14))
 
+    def settle(self) -> None:
+        """Everything has its confirmations."""
+        for network in NETWORKS:
+            services().sandbox.blocks(services().catalogue("test").networks[network].id, 20)
+        self.poll()
+
     def fork(self) -> None:
         network = services().catalogue("test").networks[self.dice.choice(NETWORKS)]
         services().sandbox.reorg(network.id, self.dice.randint(1, 6), self.dice.random() < 0.5)
+
+    def refund(self) -> None:
+        """All that is left of a coin, or a part; in its units, or at the rate of now."""
+        coin, network = self.dice.choice(OFFERS)
+        body = {"mode": self.dice.choice(("same", "same", "fiat")), "coin": coin, "network": network}
+        body |= {"amount": "12" if body["mode"] == "fiat" else PARTS[coin]} if self.dice.random() < 0.7 else {}
+        body |= {"address": PAYEES[network]} if self.dice.random() < 0.4 else {}
+        answer = self.shop.post(f"/v1/invoices/{self.id}/refunds", body)
+        assert answer.status in (201, 400), answer.body
+        if answer.status == 201:
+            self.nothing_too_much()
+            self.links += [answer.json] if answer.json["claimUrl"] else []
+
+    def nothing_too_much(self) -> None:
+        """Of each coin no more goes back than came in it, and of all of them no more than their worth."""
+        invoice = self.shop.get(f"/v1/invoices/{self.id}")
+        taking = [one for one in self.refunds() if one["status"] not in ("failed", "expired", "cancelled")]
+        same = [one for one in taking if one["mode"] == "same"]
+        came = {(one["coin"], one["network"]): Fraction(one["received"]) for one in invoice["choices"]}
+        for place, units in came.items():
+            assert sum(Fraction(one["amount"]) for one in same if (one["coin"], one["network"]) == place) <= units
+        choosing = self.invoice().choosing
+        assert choosing is not None
+        worth = {
+            (asset_parts(one.asset)[1], network_parts(one.network)[1]): one.counted("confirmed") + one.counted("late")
+            for one in choosing.choices
+        }
+        back = sum((Fraction(one["fiatAmount"]) for one in taking if one["mode"] == "fiat"), Fraction(0))
+        back += sum((worth[place] * Fraction(one["amount"]) / came[place] for one in same
+                     for place in [(one["coin"], one["network"])]), Fraction(0))  # fmt: skip
+        assert back <= sum(worth.values())
+
+    def refunds(self) -> list[dict[str, Any]]:
+        return list(self.shop.get(f"/v1/invoices/{self.id}/refunds"))
+
+    def claim(self) -> None:
+        if self.links:
+            link = self.links.pop(self.dice.randrange(len(self.links)))
+            path, address = page_of(link), PAYEES[link["network"]]
+            seen = self.shop.stack.call("POST", path, json={"address": address})
+            if seen.status == 200:
+                word = seen.json["confirm"]
+                paid = [self.shop.stack.call("POST", path, json={"address": address, "confirm": word}).status for _ in range(2)]
+                assert paid == [200, 400], "it pays once"
+
+    def cancel(self) -> None:
+        if self.links:
+            link = self.links.pop(self.dice.randrange(len(self.links)))
+            assert self.shop.stack.call("DELETE", f"/v1/refunds/{link['id']}", self.shop.key).json["status"] == "cancelled"
 
     def wait(self) -> None:
         """Locks end, and the rates are others by then."""
@@ -100,20 +169,20 @@ class History:
         now = services().clock_of("test").now_ms()
         known = [Rate(coin, "USD", value, now, "test") for coin, value in (("eth", "3000"), ("usdt", "1"), ("ltc", "80"))]
         self.rates_are(known)
-        for network in NETWORKS:
-            services().sandbox.blocks(services().catalogue("test").networks[network].id, 20)
-        self.poll()
+        for _ in range(3):
+            self.settle()
 
     def invoice(self) -> Invoice:
         (found,) = [one for one in services().store.every(Invoice) if one.id == self.id]
         return found
 
 
-@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize("seed", range(4, 4 + HISTORIES))
 def test_the_ledger_is_the_chain_and_the_invoice_its_payments(shop: Shop, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     history = History(shop, monkeypatch, seed)
-    for _ in range(STEPS):
-        history.step()
+    between = [history.choose, history.pay, history.pay, history.settle]
+    for act in [history.step] * STEPS + between + [history.step_back] * STEPS_BACK:
+        act()
         history.poll()
         assert audit(services().store) == []
     history.end()
@@ -123,6 +192,7 @@ def test_the_ledger_is_the_chain_and_the_invoice_its_payments(shop: Shop, monkey
     assert {place: units for place, units in booked(history).items() if units} == {
         p: units for p, units in on_chain.items() if units
     }
+    assert {place: units for place, units in received(history).items() if units} == paid_back(history)
     counted = [d for d in services().store.every(Deposit) if d.invoice_id == history.id and d.status == "confirmed" and d.rate]
     worth = sum((d.rate.worth(d.amount) for d in counted if d.rate is not None), Fraction(0))
     invoice = history.invoice()
@@ -131,6 +201,26 @@ def test_the_ledger_is_the_chain_and_the_invoice_its_payments(shop: Shop, monkey
     assert (invoice.status == "completed") == enough, invoice.status
     shown: dict[str, Any] = shop.get(f"/v1/invoices/{history.id}")
     assert shown["paidPercent"] == f"{float(int(worth * 10000 / 300)) / 100:.2f}".rstrip("0").rstrip(".")
+
+
+def received(history: History) -> dict[tuple[str, str], int]:
+    """What the chains say that the payees have."""
+    catalogue, found = services().catalogue("test"), {}
+    for coin, network in OFFERS:
+        known = catalogue.coins[network, coin]
+        found[coin, network] = services().reader(catalogue.networks[network]).balance(PAYEES[network], known.contract)
+    return found
+
+
+def paid_back(history: History) -> dict[tuple[str, str], int]:
+    """What the refunds say that was paid to them."""
+    catalogue, found = services().catalogue("test"), dict[tuple[str, str], int]()
+    for one in history.refunds():
+        if one["status"] == "completed":
+            place = (one["coin"], one["network"])
+            units = parse_units(one["amount"], catalogue.coins[place[1], place[0]].decimals)
+            found[place] = found.get(place, 0) + units
+    return found
 
 
 def there(history: History) -> dict[tuple[str, str], int]:
