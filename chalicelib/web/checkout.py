@@ -68,7 +68,7 @@ def page(
 <section class="info">
 <p class="label">Pay{parts.badge(testnet)}</p>
 <p class="amount" data-part="amount">{escape(amount)} <span>{escape(unit)}</span></p>
-{parts.described(shown)}{_refused(refused)}<div class="state {tone}" role="status" data-part="state">
+{parts.described(shown)}{parts.refusal(refused)}<div class="state {tone}" role="status" data-part="state">
 {parts.icon(tone)}
 <div><h1>{escape(title)}</h1>{"".join(f"<p>{escape(each)}</p>" for each in words)}{_progress(shown)}</div>
 </div>
@@ -116,10 +116,6 @@ def _price(shown: Mapping[str, Any]) -> tuple[str, str]:
     if shown["amount"] is None:
         return shown["fiatAmount"], shown["fiatCurrency"]
     return shown["amount"], shown["symbol"]
-
-
-def _refused(words: str | None) -> str:
-    return "" if words is None else f'<p class="refused" role="alert" dir="auto">{escape(words)}</p>\n'
 
 
 def _progress(shown: Mapping[str, Any]) -> str:

@@ -121,9 +121,12 @@ def _headers(forms: bool = False) -> dict[str, str]:
 
 
 def _words(refused: ServiceError) -> str:
+    """What was refused, as a sentence."""
     if isinstance(refused, InvalidParameter):
-        return "; ".join(f"{problem.field}: {', '.join(problem.constraints)}" for problem in refused.problems)
-    return refused.message
+        text = "; ".join(f"{problem.field}: {', '.join(problem.constraints)}" for problem in refused.problems)
+    else:
+        text = refused.message
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _just_made(ctx: Ctx) -> bool:

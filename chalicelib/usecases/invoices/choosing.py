@@ -186,7 +186,7 @@ class Choices:
         if (known is None or not known.chosen) and len(choosing.chosen) >= MOST_CHOICES:
             raise TooManyChoices(max(1, (invoice.expires_at - now) // 1000))
         if coin.status != "ACTIVE":
-            raise BusinessRule("coin", f"{coin.slug} on {place} is not active: {_ANOTHER}")
+            raise BusinessRule("coin", f"the coin {coin.slug} on {place} is not active: {_ANOTHER}")
         settings, halted = self._settings.for_new(invoice.tenant, network.id)
         demand_scanning(network, halted)
         quote = fresh_quote(rates, coin, choosing.fiat, now)
@@ -249,5 +249,7 @@ def _accepted(catalogue: Catalogue, choosing: Choosing, slug: str, network: str 
     place = None if network is None else network_id(catalogue.realm, network)
     found = [one for one in choosing.accept if asset_parts(one.asset)[1] == slug and place in (None, asset_parts(one.asset)[0])]
     if not found:
-        raise BusinessRule("coin", f"{slug}{'' if network is None else f' on {network}'} is not accepted; accepted: {named}")
+        raise BusinessRule(
+            "coin", f"the invoice is not paid in {slug}{'' if network is None else f' on {network}'}; accepted: {named}"
+        )
     return found[0]

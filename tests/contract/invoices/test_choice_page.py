@@ -108,7 +108,10 @@ def test_giving_up_is_the_lesser_button_and_the_time_is_told_before_a_choice(sho
 
 def test_a_refusal_is_said_on_the_page(shop: Shop, invoice: dict[str, Any]) -> None:
     for sent, said in (
-        ({"coin": "btc", "network": "bitcoin"}, "btc on bitcoin is not accepted"),
+        (
+            {"coin": "btc", "network": "bitcoin"},
+            "The invoice is not paid in btc on bitcoin; accepted: eth on ethereum, usdt on tron.",
+        ),
         ({"coin": "<script>alert(1)</script>"}, "must be one of: eth, usdt"),
     ):
         answer = send(shop, invoice, urlencode(sent))
@@ -137,9 +140,9 @@ def test_settings_of_the_merchant_are_not_told(shop: Shop, invoice: dict[str, An
         (
             {"minimumAmounts": {"eth": "1000"}},
             OFFERS[0],
-            "the shop takes no eth for this amount: choose another coin",
+            "The shop takes no eth for this amount: choose another coin.",
         ),
-        ({"supportedCurrencies": ["eth"]}, OFFERS[1], "the shop takes no usdt for this amount: choose another coin"),
+        ({"supportedCurrencies": ["eth"]}, OFFERS[1], "The shop takes no usdt for this amount: choose another coin."),
     ):
         assert shop.stack.call("PUT", "/v1/invoices/configureSettings", shop.key, {"settings": settings}).status == 201
         answer = send(shop, invoice, urlencode(offer))
