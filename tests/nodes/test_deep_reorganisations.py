@@ -190,7 +190,7 @@ def test_what_was_let_go_of_stays_so(shop: Shop, depth: int) -> None:
     assert audit(services().store) == []
 
 
-@pytest.mark.parametrize("written", [0, pytest.param(1, marks=pytest.mark.sweep), pytest.param(2, marks=pytest.mark.sweep), 3])
+@pytest.mark.parametrize("written", [0, *(pytest.param(n, marks=pytest.mark.sweep) for n in (1, 2, 3))])
 def test_an_operator_whose_command_dies_starts_it_again(shop: Shop, monkeypatch: pytest.MonkeyPatch, written: int) -> None:
     """After any of its writes. Until it is through, a poll credits nothing."""
     payers = Payers(shop)
@@ -293,7 +293,7 @@ def test_a_scan_that_dies_is_finished_by_the_next(shop: Shop, monkeypatch: pytes
     assert audit(services().store) == []
 
 
-@pytest.mark.parametrize("migrated", [True, False])
+@pytest.mark.parametrize("migrated", [pytest.param(True, marks=pytest.mark.sweep), False])
 def test_deposits_of_an_older_version(shop: Shop, migrated: bool, capsys: pytest.CaptureFixture[str]) -> None:
     """They have no claims, and no rows of their blocks. `resume` credits nothing twice all the same; `migrate` keeps the id."""
     payers = Payers(shop)

@@ -103,7 +103,7 @@ def shop(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Silent]:
         forget()
 
 
-@pytest.mark.parametrize("kind", ["payout", "move", "stake"])
+@pytest.mark.parametrize("kind", ["payout", pytest.param("move", marks=pytest.mark.sweep), "stake"])
 def test_below_agreement_the_blocks_settle_it(shop: Silent, kind: str) -> None:
     shop.agree(1_000)
     to = shop.begin(kind)
@@ -115,7 +115,7 @@ def test_below_agreement_the_blocks_settle_it(shop: Silent, kind: str) -> None:
     assert shop.on_chain(to) == before + {"payout": WORTH, "move": WORTH, "stake": -WORTH}[kind] * TRX
 
 
-@pytest.mark.parametrize("kind", ["payout", "stake"])
+@pytest.mark.parametrize("kind", ["payout", pytest.param("stake", marks=pytest.mark.sweep)])
 def test_above_it_waits_until_the_silent_node_answers(shop: Silent, kind: str) -> None:
     shop.agree(1)
     shop.begin(kind)

@@ -24,7 +24,7 @@ from tests.support.refunds import page_of
 from tests.support.shop import PAYEE, Shop, open_shop
 from tests.support.stack import Stack
 
-HISTORIES = 40 if os.environ.get("SWEEP") == "full" else 2
+HISTORIES = 40 if os.environ.get("SWEEP") == "full" else 1
 STEPS, STEPS_BACK = 14, 10
 OFFERS = [("eth", "ethereum"), ("usdt", "ethereum"), ("ltc", "litecoin")]
 NETWORKS = ("ethereum", "litecoin")

@@ -57,6 +57,7 @@ def ordered(shop: Shop) -> None:
     shop.stack.drain(only=("relay",), hurry=True)
 
 
+@pytest.mark.sweep
 def test_a_batch_of_a_hundred_does_not_stand_before_another_merchants_payment(shop: Shop, other: Shop, begun: list[str]) -> None:
     many = batch(shop, 100)
     ordered(shop)
