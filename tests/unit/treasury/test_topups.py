@@ -211,6 +211,13 @@ def test_room_is_given_so_often_and_within_the_bound_of_fees(caplog: pytest.LogC
     assert caplog.text.count("is stuck, and a fee of") == 2
 
 
+def test_where_the_chain_has_enough_for_it_the_signing_step_is_asked() -> None:
+    """A record that says less than its transaction costs would else wait for ever, and nobody be told."""
+    stuck = Stuck(Treasury())
+    stuck.world.chain.has[USER] = ETHER + 100 * FEE
+    assert stuck.made() is None
+
+
 def filling(world: Treasury) -> NonceFilling:
     """Of USER, of which nonces 0 and 1 are missing."""
     counter = NonceCounter(NETWORK, USER, 2)

@@ -44,7 +44,7 @@ class ReplacementRoom:
             return self._alarm(move, needed)
         units = topup_units(needed, max(0, self._context.reader.balance(move.source) - move.amount))
         if not units:
-            return []
+            return None  # what it says of itself is not what it costs: the signing step says why
         origin = Origin(move.network, move.id, len(before) + 1, news.at)
         try:
             return self._topups.plan(origin, hot, move.source, units, begun=True).changes(news)
