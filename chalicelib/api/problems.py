@@ -86,11 +86,12 @@ def _in_words(line: ErrorDetails, model: type[Any]) -> str:
 
 
 def _model_at(model: type[Any], places: Sequence[str | int]) -> type[Any]:
-    """The model of the object that lies at `places` in a body of `model`. Raises LookupError where there is none."""
+    """The model of the object that lies at `places` in a body of `model`; of the one around it where there is none of that name.
+    Raises LookupError for a field without fields."""
     for place in places:
         if isinstance(place, str):  # a number is a place in a list, whose model is known by the list's name
             fields = model.model_fields.items()
-            model = next(_inner(field.annotation) for name, field in fields if place in (field.alias, name))
+            model = next((_inner(field.annotation) for name, field in fields if place in (field.alias, name)), model)
     return model
 
 

@@ -34,7 +34,7 @@ async function send(method, url, body, headers = {}) {
 }
 
 // A request of the shop's, sent again when its answer got lost: with its Idempotency-Key it is done once. `once` names what must
-// not be done again after a crash either.
+// not be done again after a crash either: its answer is kept for 24 hours.
 async function call(method, path, body, once = randomUUID()) {
   const headers = { "X-Api-Key": KEY, "Idempotency-Key": once };
   for (const seconds of [1, 5]) {
@@ -93,13 +93,15 @@ const shop = {
   },
 
   // Money came: what the order did not ask for goes back. What is refused is left to a person.
-  async credited(number, invoice, { id, hash, network, coin, amount }) {
+  async credited(number, invoice, { id, hash, network, coin, amount, flags }) {
+    if (flags.includes("held")) return console.log(number, "look at this: a payment is held by the operator");
     const once = `back-${invoice.id}-${invoice.received}`; // what is confirmed together goes back together
     // Without an amount: what was overpaid, else all that is credited and not refunded.
     const refund = async (reason) =>
       shop.give(number, await call("POST", `/invoices/${invoice.id}/refunds`, { mode: "same", reason }, once));
     try {
-      if (invoice.misdirected?.some((one) => one.txId === hash)) {
+      // One transaction may bring a right coin and a wrong one.
+      if (invoice.misdirected?.some((one) => one.txId === hash && one.network === network && one.coin === coin)) {
         const description = `Order ${number}: not the coin we asked for`;
         const link = { network, coin, amount, description, metadata: invoice.metadata };
         shop.give(number, await call("POST", "/payout-links", link, id));

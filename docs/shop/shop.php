@@ -45,7 +45,7 @@ function send(string $method, string $url, ?array $body = null, array $headers =
 }
 
 // A request of the shop's, sent again when its answer got lost: with its Idempotency-Key it is done once. `$once` names what must
-// not be done again after a crash either.
+// not be done again after a crash either: its answer is kept for 24 hours.
 function call(string $method, string $path, ?array $body = null, ?string $once = null): array
 {
     $headers = ["X-Api-Key: " . getenv("KEY"), "Idempotency-Key: " . ($once ?? bin2hex(random_bytes(16)))];
@@ -114,11 +114,17 @@ function handle(string $event, array $data): void
 // Money came: what the order did not ask for goes back. What is refused is left to a person.
 function credited(string $number, array $invoice, array $payment): void
 {
+    if (in_array("held", $payment["flags"])) {
+        echo "$number look at this: a payment is held by the operator\n";
+        return;
+    }
     $once = "back-{$invoice['id']}-{$invoice['received']}"; // what is confirmed together goes back together
+    // One transaction may bring a right coin and a wrong one.
+    $came = [$payment["hash"], $payment["network"], $payment["coin"]];
     // Without an amount: what was overpaid, else all that is credited and not refunded.
     $refund = fn($reason) => call("POST", "/invoices/{$invoice['id']}/refunds", ["mode" => "same", "reason" => $reason], $once);
     try {
-        if (in_array($payment["hash"], array_column($invoice["misdirected"] ?? [], "txId"))) {
+        if (in_array($came, array_map(fn($one) => [$one["txId"], $one["network"], $one["coin"]], $invoice["misdirected"] ?? []))) {
             $link = array_intersect_key($payment, array_flip(["network", "coin", "amount"]));
             $link += ["description" => "Order $number: not the coin we asked for", "metadata" => $invoice["metadata"]];
             give($number, call("POST", "/payout-links", $link, $payment["id"]));

@@ -59,7 +59,7 @@ def send(method: str, url: str, body: Any = None, **headers: str) -> Any:
 
 def call(method: str, path: str, body: Any = None, once: str | None = None) -> Any:
     """A request of the shop's, sent again when its answer got lost: with its Idempotency-Key it is done once. `once` names what
-    must not be done again after a crash either."""
+    must not be done again after a crash either: its answer is kept for 24 hours."""
     headers = {"X-Api-Key": KEY, "Idempotency-Key": once or secrets.token_hex(16)}
     for seconds in (1, 5):
         try:
@@ -128,9 +128,12 @@ class Shop:
 
     def credited(self, number: str, invoice: dict[str, Any], payment: dict[str, Any]) -> None:
         """Money came: what the order did not ask for goes back. What is refused is left to a person."""
+        if "held" in payment["flags"]:
+            return print(number, "look at this: a payment is held by the operator", flush=True)
         once = f"back-{invoice['id']}-{invoice['received']}"  # what is confirmed together goes back together
+        came = [payment["hash"], payment["network"], payment["coin"]]  # one transaction may bring a right coin and a wrong one
         try:
-            if any(one["txId"] == payment["hash"] for one in invoice.get("misdirected", [])):
+            if came in ([one["txId"], one["network"], one["coin"]] for one in invoice.get("misdirected", [])):
                 link = {name: payment[name] for name in ("network", "coin", "amount")}
                 link |= {"description": f"Order {number}: not the coin we asked for", "metadata": invoice["metadata"]}
                 self.give(number, call("POST", "/payout-links", link, once=payment["id"]))
