@@ -160,7 +160,8 @@ class DepositCrediting:
         tenant = after.tenant
         if tenant is not None:
             views = views_now(self._store.catalogue(network.realm), self._rates, now)
-            invoice = self._book.invoice(tenant, after.invoice_id)
+            # Without a rate it moves no invoice, and its work leaves no item for a piece of stock that is within reach.
+            invoice = self._book.invoice(tenant, after.invoice_id, with_stock=not before.unpriced)
             after = self._book.told(news, after, "transaction.orphaned", views, None, before.status)
             if not before.set_aside:
                 if invoice is not None:

@@ -42,6 +42,7 @@ from chalicelib.usecases.deposits.crediting import DepositCrediting, alarm_set_a
 from chalicelib.usecases.deposits.late_rates import at_its_worth
 from chalicelib.usecases.deposits.posting import DepositPostings, is_late
 from chalicelib.usecases.deposits.recorded_before import Claim, not_booked_yet
+from chalicelib.usecases.invoices.pieces import as_stored
 from chalicelib.usecases.invoices.pieces_again import take_again
 from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -256,10 +257,11 @@ class Deposits:
         news = News(self._clock.now_ms())
         changes: list[Change] = [Open(deposit_work(deposit)), *rests_on, *([] if epoch is None else [AtEpoch(network.id, epoch)])]
         tenant = deposit.tenant
-        # A transaction has ten items. With `rests_on` none is left for the stock of a link, nor for an invoice that ends; with a
-        # rate to wait for none for both.
+        # A transaction has ten items. With `rests_on`, or with a rate to wait for, none is left for the stock of a link, nor for an
+        # invoice that ends.
         room = not rests_on
         invoice, wallet = self._book.invoice(tenant, deposit.invoice_id, with_stock=room), self._book.wallet(network, deposit)
+        waits: list[Change] = []
         balance = None if tenant is None or deposit.below_minimum else self._book.balance(tenant, deposit)
         if not fits(deposit.amount, seen_sums(deposit, balance, invoice, wallet)):
             deposit = replace(deposit, flags=(*deposit.flags, SET_ASIDE))
@@ -270,6 +272,8 @@ class Deposits:
             deposit = at_its_worth(replace(deposit, late=is_late(deposit, invoice)), invoice, self._rates, news.at)
             deposit, waits = counting_at(deposit, invoice, catalogue, self._rates, news.at)
             changes += waits
+            if waits and invoice is not None:
+                invoice = as_stored(invoice)
             deposit = self._book.told(news, deposit, "transaction.detected", views, tip, previous)
             if invoice is not None and not deposit.set_aside:
                 changes += changed(invoice, paid(news, invoice, None, deposit, views, tip, ends_it=room and not waits))
@@ -281,7 +285,7 @@ class Deposits:
         self._store.commit([Save(deposit), *changes, replace(beside, only_if=only_if), *news.emit()])
         if deposit.set_aside:
             alarm_set_aside(network, deposit)
-        elif not room:
+        elif waits or not room:
             take_again(self._store, invoice, news.at, tip)
 
     def confirm(self, network: Network, key: str, block_hash: str, tip: int, epoch: int) -> None:

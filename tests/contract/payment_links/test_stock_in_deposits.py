@@ -131,6 +131,41 @@ def test_a_late_payment_without_a_rate_passes_its_block(
     assert_whole(link, 1)
 
 
+@pytest.mark.parametrize("fell_out", [False, True], ids=["confirmed", "orphaned"])
+def test_a_payment_without_a_rate_to_an_invoice_that_was_paid_late_passes_its_block(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, fell_out: bool
+) -> None:
+    """It was sold out when it was paid, and a piece has come back since: the new payment does not take that in its transaction."""
+    settle(shop)
+    offers = [{"coin": coin, "network": "ethereum"} for coin in ("usdt", "eth")]
+    price = {"amount": None, "currency": None, "network": None, "fiatAmount": "50", "fiatCurrency": "USD", "accept": offers}
+    link = make(shop, stock=1, **price)["id"]
+    invoice = opened(shop, link)
+    chosen = shop.stack.call("POST", f"/v1/pay/{invoice['id']}/choice", json={"coin": "usdt"}).json
+    expired(shop, invoice)
+    settle(shop, 86_400)
+    other = opened(shop, link)
+    shop.pay(chosen["address"], chosen["missing"], "usdt")
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    assert (shop.status(invoice), left(shop, link)) == ("expired", 0)
+    cancel(shop, other)
+    assert left(shop, link) == 1
+    for name in ("_fixed_rates", "_sandbox_rates"):
+        monkeypatch.setitem(services().wiring.parts.__dict__, name, Rates())
+    shop.pay(chosen["address"], "1")
+    shop.turn()
+    assert (shop.status(invoice), left(shop, link)) == ("completed", 0)
+    if fell_out:
+        shop.post("/v1/sandbox/reorg", {"network": "ethereum", "depth": 1})
+        shop.turn()
+    shop.mine()
+    shop.turn()
+    assert (shop.available(), shop.available("usdt")) == ("0" if fell_out else "1", chosen["missing"])
+    assert_whole(link, 1)
+
+
 @pytest.mark.usefixtures("native")
 def test_who_dies_behind_the_commit_leaves_the_piece_to_the_next_step(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     settle(shop)
