@@ -343,11 +343,21 @@ def cold_spent(at: int, realm: Realm, network: NetworkId, address: str, amount: 
     return JournalEntry(id_, "cold_spent", at, moved, {"txid": txid, "reason": reason})
 
 
+def coins_signed_id(move: str, part: int) -> str:
+    """The id of the entry that puts the places behind the first `part` inputs in flight."""
+    return f"sign:{move}:{part}"
+
+
+def coins_moved_id(move: str, round_: int) -> str:
+    """The id of the entry that settles a coin move."""
+    return f"settle:{move}:{round_}"
+
+
 def coins_signed(move: str, part: int, at: int, amounts: Mapping[str, Amount]) -> JournalEntry:
     """A transaction is signed that spends UTXOs of many places. `amounts` by place; `part` numbers the entries of one move,
     since a transaction of the store has room for few places."""
     moved = tuple(Posting(Book.WHERE, place, in_flight(move), amount) for place, amount in amounts.items())
-    return JournalEntry(f"sign:{move}:{part}", "coins_signed", at, moved, {"move": move})
+    return JournalEntry(coins_signed_id(move, part), "coins_signed", at, moved, {"move": move})
 
 
 def coins_moved(move: str, round_: int, at: int, realm: Realm, arrived: Mapping[str, Amount], fee: Amount) -> JournalEntry:
@@ -355,7 +365,7 @@ def coins_moved(move: str, round_: int, at: int, realm: Realm, arrived: Mapping[
     cost."""
     flight = in_flight(move)
     postings = tuple(Posting(Book.WHERE, flight, place, amount) for place, amount in arrived.items())
-    return JournalEntry(f"settle:{move}:{round_}", "coins_moved", at, postings + _fee(realm, flight, fee), {"move": move})
+    return JournalEntry(coins_moved_id(move, round_), "coins_moved", at, postings + _fee(realm, flight, fee), {"move": move})
 
 
 def coins_released(move: str, part: int, at: int, amounts: Mapping[str, Amount]) -> JournalEntry:

@@ -44,6 +44,7 @@ from chalicelib.usecases.transactions.utxo.following import Due, UtxoFollowing
 from chalicelib.usecases.treasury.consolidation.approval import Consolidations, sent
 from chalicelib.usecases.treasury.consolidation.parts import (
     amounts_at,
+    at_odds,
     built,
     deposits_of,
     ended,
@@ -100,6 +101,8 @@ class CoinMoveFollowing:
         move = self._store.get(CoinMove, network=self._network.id, id=id)
         if move is None:
             raise LookupError(f"the coin move {id} is gone")
+        if named := at_odds(self._store, move):
+            raise LookupError(f"{id} is open and {move.state}, and differs from what was stored of it in {named}")
         if move.state in UNSIGNED:
             self._prepare(move)
         return move if move.state in ("signed", "settled", "dead") else None
@@ -174,6 +177,8 @@ class CoinMoveFollowing:
                 return  # what it spends is not confirmed again yet: that comes first
         elif any(coin.gone for coin in held[move.wallet].reserved(move.id)):
             return
+        if self._store.get(JournalEntry, id=ledger.coins_moved_id(move.id, move.round)) is not None:
+            raise LookupError(f"{move.id} is signed, and was settled: it differs from what was stored of it in its state")
         attempt, now = move.attempt(txid), self._clock.now_ms()
         arrived = {account_at(self._rules, self._network, move.recipient): Amount(move.asset, attempt.amount)}
         if attempt.change and move.wallet is not None:
@@ -199,7 +204,7 @@ class CoinMoveFollowing:
 
     def unsettle(self, move: CoinMove) -> None:
         attempt, now = move.attempt(move.mined or ""), self._clock.now_ms()
-        entry = self._store.get(JournalEntry, id=f"settle:{move.id}:{move.round}")
+        entry = self._store.get(JournalEntry, id=ledger.coins_moved_id(move.id, move.round))
         if entry is None:
             raise LookupError(f"the journal does not have what settled {move.id}")
         held = self._wallets(move)

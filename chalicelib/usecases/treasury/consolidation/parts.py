@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import RetiredWallet, Role, Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
-from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin, by_place
+from chalicelib.domain.treasury.consolidations import UNSIGNED, CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin, by_place
 from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.usecases.base.address_forms import account_at
 from chalicelib.usecases.base.current_wallets import wallet_of
@@ -31,6 +33,20 @@ def open_moves(store: Store, network: NetworkId) -> list[CoinMove]:
             moves: list[CoinMove | None] = store.get_many(keys)
             found += [move for move in moves if move is not None and (kind == "coinmove" or move.state != "dead")]
     return found
+
+
+def at_odds(store: Store, move: CoinMove) -> str | None:
+    """The field of an open coin move that can not be as it was stored: nothing may be decided by it. None where all agree. One read
+    for one whose places are not all in flight yet. Raises Unavailable."""
+    begun = move.booked > 0 or bool(move.signed)
+    if move.state == "dropped" or (move.state in UNSIGNED and begun) or (move.state == "dead" and not move.signed):
+        return "its state"  # what is dropped is closed in the same commit, and dead is what was signed
+    if move.booked > len(move.inputs):
+        return "its inputs"
+    again = move.state == "signed" and move.booked < len(move.inputs)
+    if again and store.get(JournalEntry, id=ledger.coins_signed_id(move.id, move.booked)) is not None:
+        return "what is in flight of it"
+    return None
 
 
 def queue_of(store: Store, network: NetworkId) -> ConsolidationQueue:
