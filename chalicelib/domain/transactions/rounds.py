@@ -18,6 +18,8 @@ FIRST_MS = 90_000
 """A transaction signed so lately is asked about in each poll: its signer may have died before sending it."""
 SLACK_MS = 10_000
 """How far the clocks of two functions may be apart."""
+BEGINNING = "#"
+"""Before every place. Not an empty text, which not every DynamoDB takes (DynamoDB Local)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +27,20 @@ class AskingRound:
     """Progress of the round over one network's open work of one kind.
 
     `after` is the place in the round that began at `began_at`, None where that is complete. `cut` is where the last run ran out of
-    time among what is due in every poll, empty where it did not.
+    time among what is due in every poll, the beginning where it did not.
     """
 
     network: NetworkId
     kind: WorkKind
     began_at: int = 0
     after: str | None = None
-    cut: str = ""
+    cut: str = BEGINNING
     version: int = 0
 
     def at(self, now: int) -> AskingRound:
         """This round, or the next one where that is due. A clock that was set back makes it due."""
         if self.after is None and not 0 <= now - self.began_at < ROUND_MS:
-            return replace(self, began_at=now, after="")
+            return replace(self, began_at=now, after=BEGINNING)
         return self
 
 

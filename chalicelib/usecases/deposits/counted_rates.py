@@ -36,6 +36,8 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 
 _AT_ONCE = 100
+MOST_PAGES = 5
+"""Pages of one look: what waits without end, which anybody can make, costs each poll so much at most (500 deposits read)."""
 
 
 def unpriced_work(deposit: Deposit) -> Work:
@@ -109,7 +111,7 @@ class UnpricedPayments:
         nobody quotes, which anybody can make, keep no others waiting. One read where nothing waits. Raises Failures."""
         after = self._stopped.pop(self._network.id, None)
         with Each(f"{self._network.id}: rates of payments") as each:
-            while True:
+            for page_number in range(1, MOST_PAGES + 1):
                 page = self._store.open_work("unpriced", self._network.id, after=after, limit=_AT_ONCE)
                 for work in self._ready(page):
                     each.take(work.id, partial(until_settled, partial(self._price, work)))
@@ -119,7 +121,7 @@ class UnpricedPayments:
                 if len(page) < _AT_ONCE:
                     return
                 after = page[-1]
-                if not more():
+                if page_number == MOST_PAGES or not more():
                     self._stop(after)
                     return
 

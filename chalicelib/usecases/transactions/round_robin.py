@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.transactions.rounds import AskingRound, place_of, turned
+from chalicelib.domain.transactions.rounds import BEGINNING, AskingRound, place_of, turned
 from chalicelib.domain.versions import version_after
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.usecases.base.fairness import in_turn
@@ -43,7 +43,7 @@ class Asking:
         known = known or AskingRound(self._network.id, self._kind)
         at = known.at(self._clock.now_ms()) if quiet else known
         left = [work for work in quiet if at.after is not None and place_of(work) > at.after]
-        ends, looked = replace(at, cut="", after=None), 0
+        ends, looked = replace(at, cut=BEGINNING, after=None), 0
         for work, moves in _in_turn(turned(due, at.cut), left):
             if not more():
                 ends = at
