@@ -49,6 +49,8 @@ class Runner:
     cutter: Cutter
     start: Snapshot
     shift: int
+    missed: int = 0
+    """Cuts of a retry that were not met: its calls are not the same ones each time. The run counts all the same."""
 
     def run(self, *cuts: Cut) -> dict[str, Any]:
         """What is there at the end, after these failures one behind the other; the trace is that of the last of them."""
@@ -67,7 +69,9 @@ class Runner:
                 break
             self._turn(("housekeeping",) if retrying else (), shift)
             shop.mine()
-        assert self.cutter.fired == (self.cutter.at > 0), "the call never came"
+        met = self.cutter.fired == (self.cutter.at > 0)
+        assert met or (len(cuts) > 1 and not left), "the call never came"
+        self.missed += not met
         self.cutter.armed = False
         shop.turn(failures="count")
         return self._facts()
@@ -157,4 +161,6 @@ def test_any_call_may_fail_and_so_may_one_of_the_retry(
             except AssertionError as error:
                 raise AssertionError(f"{kind}: cut {cuts}: {error}") from error
             points += len(cuts)
+        assert 20 * runner.missed <= points, f"{kind}: {runner.missed} cuts of {points} were not met"
+        points -= runner.missed
     record_property("cut_points", points)

