@@ -115,6 +115,7 @@ TOGETHER = 10
 """Payments of one transaction: what a node is asked does not depend on how many."""
 
 
+@pytest.mark.sweep
 def test_a_transaction_is_asked_for_once_however_many_payments_it_has(
     aws: LocalAws, litecoin: Litecoin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
