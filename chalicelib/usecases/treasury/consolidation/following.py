@@ -32,9 +32,9 @@ from chalicelib.domain.work import Work
 from chalicelib.usecases.base.address_forms import account_at
 from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.network_context import NetworkContext
-from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.open_work import is_open, pages_of
 from chalicelib.usecases.base.outbox import News
-from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Close, Open, Post, Save
+from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Close, Conflict, Open, Post, Save
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.transactions.chain_cache import Answers
@@ -102,6 +102,9 @@ class CoinMoveFollowing:
         if move is None:
             raise LookupError(f"the coin move {id} is gone")
         if named := at_odds(self._store, move):
+            self._demand_unchanged(move)
+            if move.state == "dropped" and not any(is_open(self._store, of(move)) for of in (coin_move_work, coin_moved_work)):
+                return None  # another poll has ended it between two reads
             raise LookupError(f"{id} is open and {move.state}, and differs from what was stored of it in {named}")
         if move.state in UNSIGNED:
             self._prepare(move)
@@ -178,6 +181,7 @@ class CoinMoveFollowing:
         elif any(coin.gone for coin in held[move.wallet].reserved(move.id)):
             return
         if self._store.get(JournalEntry, id=ledger.coins_moved_id(move.id, move.round)) is not None:
+            self._demand_unchanged(move)
             raise LookupError(f"{move.id} is signed, and was settled: it differs from what was stored of it in its state")
         attempt, now = move.attempt(txid), self._clock.now_ms()
         arrived = {account_at(self._rules, self._network, move.recipient): Amount(move.asset, attempt.amount)}
@@ -197,6 +201,12 @@ class CoinMoveFollowing:
                 held[address] = held[address].came(coin)
         over = self._shown.closed(done, "swept", now)
         self._store.commit([*changes, *(Save(coins.next()) for coins in held.values()), *ended(self._store, move), *over])
+
+    def _demand_unchanged(self, move: CoinMove) -> None:
+        """Raise Conflict where it was written since it was read: what differs from it may be that. Raises Unavailable."""
+        now = self._store.get(CoinMove, network=move.network, id=move.id)
+        if now is None or now.version != move.version:
+            raise Conflict(None)
 
     def _wallets(self, move: CoinMove) -> dict[str, HeldCoins]:
         """The coins of the hot wallets that it takes from and brings to; the cold wallet's are nobody's to spend."""
