@@ -28,6 +28,7 @@ from chalicelib.usecases.transactions import replacement_bounds
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.utxo import replacing
 from chalicelib.usecases.transactions.utxo.signing import UtxoSigning
+from chalicelib.usecases.treasury.consolidation import following
 from chalicelib.usecases.treasury.consolidation import planning as coin_move_planning
 from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.wiring import services
@@ -101,6 +102,32 @@ def test_whatever_happens_at_a_commit_the_coins_move_once(anew: Callable[[], Tre
             assert at > 4
             return
     raise AssertionError("it does not end")
+
+
+def test_a_poll_that_is_overtaken_between_two_reads_raises_no_alarm(
+    treasury: Treasury, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One poll has read the move, and what was stored of it not yet: meanwhile another one settles it."""
+    treasury.plan()
+    treasury.chain.mine(CONFIRMATIONS)
+    looks, compare = [], following.at_odds
+
+    def overtaken(store: Any, move: CoinMove) -> str:
+        looks.append(move.version)
+        if len(looks) == 1:
+            Treasury.run(treasury)
+        named: str = compare(store, move)
+        return named
+
+    monkeypatch.setattr(following, "at_odds", overtaken)
+    treasury.run()
+    treasury.run()
+    assert len(looks) > 1
+    (move,) = treasury.moves()
+    assert move.state == "settled"
+    assert treasury.booked(treasury.hot) == treasury.chain.balance_of(treasury.hot)
+    assert "differs from what was stored" not in caplog.text and "ALARM" not in caplog.text
+    treasury.whole()
 
 
 def test_a_settled_consolidation_that_falls_out_is_settled_once_more(anew: Callable[[], Treasury]) -> None:
