@@ -27,7 +27,7 @@ HEADER = "Idempotency-Key"
 MAX_LENGTH = 255
 _PACKED_FROM = 64 * 1024
 """Answers of more bytes than this are stored compressed. The largest, a batch of 100 withdrawals that 20 signers have to sign, has
-300 KB, most of them the same ones again and again: a tenth of that is left."""
+500 KB, most of them the same ones again and again: a tenth of that is left."""
 
 
 class KeyedRequest(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
 from chalicelib.api.records.base import CamelRecord, Metadata, Money, Time, Usd
 
@@ -104,3 +104,14 @@ class Validation(CamelRecord):
         str | None,
         Field(description="Why it is none; null for an address.", examples=[None, "must be 0x and 40 hexadecimal digits"]),
     ]
+
+
+class Validations(CamelRecord):
+    """Whether several texts are addresses."""
+
+    network: Slug
+    results: Annotated[list[Validation], Field(description="One for each text, in their order.")]
+
+
+class Validated(RootModel[Validation | Validations]):
+    """One result, or several: as was asked for."""

@@ -19,6 +19,18 @@ class ApprovalSignature(Record):
     signed_at: Annotated[Time, Field(description="When it came.")]
 
 
+class SignerKey(Record):
+    """A signer, and the key that its signatures are verified with."""
+
+    id: Annotated[str, Field(description="Whose it is.", examples=["alice"])]
+    public_key: Annotated[
+        str,
+        Field(
+            description="Ed25519, 32 bytes in hex.", examples=["d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"]
+        ),
+    ]
+
+
 class WithdrawalApproval(Record):
     """What the withdrawal needs before anything is done with it."""
 
@@ -28,6 +40,10 @@ class WithdrawalApproval(Record):
     given: Annotated[bool, Field(description="Everybody who has to has agreed.")]
     required_signatures: Annotated[int, Field(description="Signatures of different signers that are needed.", examples=[2])]
     signers: Annotated[list[str], Field(description="Ids of the signers whose signatures count.", examples=[["alice", "bob"]])]
+    signer_keys: Annotated[
+        list[SignerKey],
+        Field(description="The same signers with their keys, as they were configured when the withdrawal was created."),
+    ]
     signatures: Annotated[list[ApprovalSignature], Field(description="Those that are there already.")]
     operator_accepted: Annotated[bool, Field(description="The operator agreed, which a grey-listed address or a risk needs.")]
     signing_text: Annotated[

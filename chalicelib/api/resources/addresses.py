@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.errors import InsufficientPermissions
-from chalicelib.api.fields import AddressText, CoinSlug, Label, Metadata, NetworkSlug
+from chalicelib.api.fields import NOT_NULL, AddressText, CoinSlug, Label, Metadata, NetworkSlug
 from chalicelib.api.fields import slug as understood
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.addresses import ADDRESSES
@@ -85,13 +85,44 @@ class AddressChange(Request):
     metadata: Metadata | None = None
 
 
-class AddressValidate(Request):
-    """A text that may be an address."""
+MOST_VALIDATED = 100
+_ANY_TEXT = Field(max_length=1000, description="Any text.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])
 
-    address: Annotated[
-        str, Field(max_length=1000, description="Any text.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])
-    ]
+
+class AddressValidate(Request):
+    """A text that may be an address, or up to 100 of them under `addresses`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["address"]}, {"required": ["addresses"]}],
+            "examples": [{"network": "ethereum", "address": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"}],
+        }
+    )
+
+    address: Annotated[str | None, NOT_NULL, _ANY_TEXT] = None
+    addresses: Annotated[
+        list[Annotated[str, _ANY_TEXT]] | None,
+        NOT_NULL,
+        Field(
+            min_length=1,
+            max_length=MOST_VALIDATED,
+            description="Several texts, in the place of `address`.",
+            examples=[["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD"]],
+        ),
+    ] = None
     network: NetworkSlug
+
+    @classmethod
+    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
+        problems = [
+            FieldProblem(name, None, ("must not be null",))
+            for name in ("address", "addresses")
+            if name in sent and sent[name] is None and name not in wrong
+        ]
+        if problems or ("address" in sent) != ("addresses" in sent):
+            return problems
+        words = "must not be beside addresses" if "address" in sent else "is required, or addresses"
+        return [FieldProblem("address", shown("address", sent.get("address")), (words,))]
 
 
 class CoinBalanceQuery(Query):
@@ -252,29 +283,34 @@ def _coin_there(catalogue: Catalogue, address: Address, slug: str, network: str 
 
 @endpoint(
     "POST", "/addresses/validate", family="object", permission="addresses:read", body=AddressValidate,
-    answer="addresses.Validation", summary="Whether a text is an address of a network",
+    answer="addresses.Validated", summary="Whether a text is an address of a network",
 )  # fmt: skip
 def validate_address(ctx: Ctx, body: AddressValidate) -> Answer:
     """Status 200 either way; `reason` says why it is none. Nobody is asked: it may be an address that was never used.
 
     EVM: any case, but mixed case has to be right (EIP-55). Bitcoin and Litecoin: P2PKH, P2SH, P2WPKH, P2WSH, P2TR of the main
-    network, or for live keys of the chain that the deployment is on. Tron: base58check.
+    network, or for live keys of the chain that the deployment is on. Tron: base58check. With `addresses` the answer is `{ network,
+    results }`: one result for each, in their order.
     """
-    rules, network = ctx.services.rules, network_id(ctx.realm, body.network)
+    if body.addresses is None:
+        return Answer(_validated(ctx, body.network, body.address or ""))
+    return Answer({"network": body.network, "results": [_validated(ctx, body.network, text) for text in body.addresses]})
+
+
+def _validated(ctx: Ctx, slug: str, text: str) -> dict[str, Any]:
+    rules, network = ctx.services.rules, network_id(ctx.realm, slug)
     try:
-        normalized, kind, reason = rules.normalize(network, body.address), rules.address_type(network, body.address), None
+        normalized, kind, reason = rules.normalize(network, text), rules.address_type(network, text), None
     except ValueError as error:
         normalized, kind, reason = None, None, str(error)
-    return Answer(
-        {
-            "valid": reason is None,
-            "address": body.address,
-            "network": body.network,
-            "normalized": normalized,
-            "type": kind,
-            "reason": reason,
-        }
-    )
+    return {
+        "valid": reason is None,
+        "address": text,
+        "network": slug,
+        "normalized": normalized,
+        "type": kind,
+        "reason": reason,
+    }
 
 
 def _mode(ctx: Ctx, asked: str | None, network: Network) -> Mode:

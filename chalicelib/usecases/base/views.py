@@ -198,6 +198,7 @@ class Views:
             "given": approval.given,
             "required_signatures": approval.required,
             "signers": [signer.id for signer in approval.signers],
+            "signer_keys": [{"id": signer.id, "public_key": signer.public_key} for signer in approval.signers],
             "signatures": [{"signer_id": s.signer_id, "signed_at": iso(s.at)} for s in approval.signatures],
             "operator_accepted": approval.operator is not None,
             "signing_text": self.signing_text(withdrawal),

@@ -7,6 +7,7 @@ where this function dies.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chalicelib.domain.catalogue.rates import RatesOf
@@ -23,7 +24,7 @@ from chalicelib.usecases.refunds.amounts import Asked, priced
 from chalicelib.usecases.refunds.cancelling import Cancelling
 from chalicelib.usecases.refunds.making import Made, Making, Payee, Wanted, new_link
 from chalicelib.usecases.refunds.ordering import Ordering
-from chalicelib.usecases.refunds.reading import Shown, found, refunded
+from chalicelib.usecases.refunds.reading import Shown, found, refunded, with_withdrawals
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +99,10 @@ class Refunds:
     def get(self, tenant: TenantId, refund_id: str) -> Shown:
         """Raises NotFound, also for another merchant's refund."""
         return found(self._store, tenant, refund_id, Refund)
+
+    def shown(self, refunds: Sequence[Refund]) -> list[Shown]:
+        """Each with its withdrawal, in one read."""
+        return with_withdrawals(self._store, refunds)
 
     def of_invoice(self, tenant: TenantId, invoice_id: str) -> list[Shown]:
         """All refunds of an invoice, newest first. Raises NotFound."""

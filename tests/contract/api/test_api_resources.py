@@ -156,6 +156,34 @@ def test_validating_an_address_is_200_either_way(edge, network, address, valid, 
     assert (response.json["normalized"] is None) != valid
 
 
+def test_many_addresses_are_validated_in_their_order(edge):
+    asked = [PAYEE.lower(), "x", PAYEE, PAYEE.replace("E", "e", 1)]
+    found = edge.call("POST", "/addresses/validate", json={"network": "ethereum", "addresses": asked}).json
+    assert found["network"] == "ethereum"
+    assert [one["address"] for one in found["results"]] == asked
+    assert [one["valid"] for one in found["results"]] == [True, False, True, False]
+    for text, one in zip(asked, found["results"], strict=True):
+        assert edge.call("POST", "/addresses/validate", json={"network": "ethereum", "address": text}).json == one
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({}, "address"),
+        ({"address": PAYEE, "addresses": [PAYEE]}, "address"),
+        ({"address": None}, "address"),
+        ({"addresses": None}, "addresses"),
+        ({"addresses": []}, "addresses"),
+        ({"addresses": [PAYEE] * 101}, "addresses"),
+        ({"addresses": [PAYEE, 5]}, "addresses.1"),
+    ],
+)
+def test_one_address_or_several(edge, sent, field):
+    answer = edge.call("POST", "/addresses/validate", json={"network": "ethereum", **sent})
+    assert (answer.status, answer.json["error"]["code"]) == (400, "INVALID_PARAMETER")
+    assert [problem["field"] for problem in answer.json["error"]["details"]] == [field]
+
+
 def test_withdrawals_in_both_forms(edge):
     edge.credit("ethereum", "eth", 3 * 10**18)
     a = edge.call("POST", "/v1/withdraws", json={"network": "ethereum", "coin": "eth", "amount": "1", "address": PAYEE})

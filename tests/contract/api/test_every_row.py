@@ -220,6 +220,8 @@ def _(a: Caller) -> None:
     has(shown, "valid", "address", "network", "normalized", "type", "reason")
     assert (shown["valid"], shown["normalized"]) == (True, PAYEE)
     assert a.ok(200, "POST", "/v1/addresses/validate", {"address": "x", "network": "tron"})["valid"] is False
+    several = a.ok(200, "POST", "/v1/addresses/validate", {"addresses": [PAYEE.lower(), "x"], "network": "ethereum"})
+    assert [(one["address"], one["normalized"]) for one in several["results"]] == [(PAYEE.lower(), PAYEE), ("x", None)]
 
 
 @row("Addresses: guide", "GET", "/addresses/{address}/balances")
@@ -955,6 +957,13 @@ def _(a: Caller) -> None:
     a.ok(201, "POST", path, {"mode": "same"})
     (found,) = a.ok(200, "GET", path)
     assert has(found, *REFUND)["claimUrl"] is None
+
+
+@row("Decisions", "GET", "/refunds")
+def _(a: Caller) -> None:
+    made = a.ok(201, "POST", f"/v1/invoices/{refundable(a)}/refunds", {"mode": "same"})
+    (found,) = enveloped(a.ok(200, "GET", "/v1/refunds"), paginated=True)
+    assert has(found, *REFUND) == {**made, "claimUrl": None}
 
 
 @row("Decisions", "GET", "/refunds/{id}")

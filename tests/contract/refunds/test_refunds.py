@@ -288,3 +288,20 @@ def test_the_same_key_makes_one_refund(shop: Shop) -> None:
     token = first.json["claimUrl"].rpartition("/")[2]
     assert stored
     assert not any(token in item for item in stored)
+
+
+def test_refunds_of_all_invoices_are_listed(shop: Shop) -> None:
+    first, second = paid_invoice(shop), paid_invoice(shop)
+    made = [refund(shop, first, amount="0.1"), refund(shop, second, amount="0.2", address=PAYEE), refund(shop, first, amount="0.3")]
+    found = shop.get("/v1/refunds")
+    assert [each["id"] for each in found["data"]] == [each["id"] for each in reversed(made)]
+    assert [each["status"] for each in found["data"]] == ["awaiting_claim", "pending", "awaiting_claim"]
+    assert {each["claimUrl"] for each in found["data"]} == {None}
+    assert found["data"][1] == now(shop, made[1])
+    of_first = shop.get("/v1/refunds", invoiceId=first["id"])
+    assert [each["id"] for each in of_first["data"]] == [made[2]["id"], made[0]["id"]]
+    page = shop.get("/v1/refunds", limit="2")
+    rest = shop.get("/v1/refunds", limit="2", cursor=page["meta"]["pagination"]["next_cursor"])
+    assert [each["id"] for each in rest["data"]] == [made[0]["id"]]
+    other = shop.stack.call("GET", "/v1/refunds", shop.stack.keys["other_merchant_test"])
+    assert other.json["data"] == []

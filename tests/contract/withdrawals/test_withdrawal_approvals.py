@@ -79,6 +79,7 @@ def test_two_signatures_of_three(edge: Edge) -> None:
     assert (made["status"], made["pending_reason"]) == ("pending", "approval")
     assert made["approval"] == {
         "reasons": ["multisig"], "given": False, "required_signatures": 2, "signers": ["alice", "bob", "carol"], "signatures": [],
+        "signer_keys": [{"id": s.name, "public_key": s.public_key} for s in (ALICE, BOB, CAROL)],
         "operator_accepted": False, "signing_text": f"{made['id']}\nethereum\neth\n1\n{PAYEE}",
     }  # fmt: skip
     assert works(edge) == {"payout": 1, "approval": 1}

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug, PositiveAmount
-from chalicelib.api.lists import Listing, amount, choice, coin, hash_text, network, text, time
-from chalicelib.api.lists.common import in_coin_units, slug_of
+from chalicelib.api.lists import Listing, ListQuery, amount, choice, coin, hash_text, network, text, time
+from chalicelib.api.lists.common import by_id, in_coin_units, slug_of
 from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.models import CamelRequest
 from chalicelib.api.problems import shown
@@ -18,9 +18,9 @@ from chalicelib.api.resources.invoice_settings import ExpirySeconds
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem
-from chalicelib.domain.ids import asset_parts
+from chalicelib.domain.ids import asset_parts, first_id
 from chalicelib.domain.money import plain
-from chalicelib.domain.refunds.refunds import MODES, Mode
+from chalicelib.domain.refunds.refunds import MODES, Mode, Refund
 from chalicelib.usecases.refunds.amounts import Asked
 from chalicelib.usecases.refunds.making import Made
 from chalicelib.usecases.refunds.reading import Shown
@@ -93,6 +93,24 @@ REFUNDS = Listing(
     bare=True,
 )
 
+ALL_REFUNDS = Listing(
+    "all-refunds",
+    (
+        time("createdAt", lambda r, _: r.terms.created_at, "When it was made.").known_as("created_at").indexed("time"),
+        text("id", lambda r, _: r.id, "The refund's id.", sortable=False),
+        text("invoiceId", lambda r, _: r.terms.invoice_id, "Whose money goes back.", sortable=False).known_as("invoice_id"),
+        choice("mode", lambda r, _: r.terms.mode, MODES, "What its amount was asked for in."),
+        network(lambda r, _: slug_of(r.terms.network)),
+        coin(lambda r, _: asset_parts(r.terms.asset)[1]),
+        amount("amount", lambda r, c: in_coin_units(r.terms.amount, r.terms.asset, c), "The amount, in coin units."),
+        hash_text("address", lambda r, _: r.address, "Where it is paid to."),
+        time("expiresAt", lambda r, _: r.terms.expires_at, "Until when its link can be used.").known_as("expires_at"),
+    ),
+    kind=Refund,
+    position=lambda ms: first_id("ref", ms),
+    keyed={"id": by_id(Refund)},
+)
+
 
 def made_record(ctx: Ctx, made: Made) -> dict[str, Any]:
     """The record as its creation answers it: with the link."""
@@ -138,6 +156,16 @@ def list_refunds(ctx: Ctx, query: PageQuery) -> Answer:
     """Newest first; an invoice has 100 at most."""
     found = ctx.services.refunds.of_invoice(ctx.tenant, ctx.param("id"))
     return Answer([shown_record(ctx, each) for each in REFUNDS.array(ctx, query, found)])
+
+
+@endpoint(
+    "GET", "/refunds", family="object", permission="withdrawals:read", query=ALL_REFUNDS, envelope=True,
+    answer="list[refunds.Refund]", summary="The merchant's refunds, newest first",
+)  # fmt: skip
+def list_all_refunds(ctx: Ctx, query: ListQuery) -> Answer:
+    """Of all invoices. Their `claimUrl` is null: it was shown when they were made."""
+    found, pagination = ALL_REFUNDS.page(ctx, query)
+    return Answer([shown_record(ctx, each) for each in ctx.services.refunds.shown(found)], pagination)
 
 
 @endpoint(
