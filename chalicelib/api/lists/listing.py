@@ -19,7 +19,7 @@ from chalicelib.api.lists import cursors
 from chalicelib.api.lists.fields import Condition, Interval, ListField
 from chalicelib.api.lists.meter import Meter
 from chalicelib.api.lists.query import DEEPEST, Order, PageQuery, Shortcut, query_model
-from chalicelib.api.lists.sources import Indexed, Partition, Source
+from chalicelib.api.lists.sources import Indexed, Partition, Source, Together
 from chalicelib.api.lists.walking import Entries, behind, counted, everything, looked_through
 from chalicelib.domain.errors import InvalidParameter
 from chalicelib.usecases.ports.store import Listed, Span
@@ -84,10 +84,18 @@ class Listing:
         return Condition(next(f for f in self.fields if f.name == field), "eq", value)
 
     def page(
-        self, ctx: Ctx, query: Any, *, also: Sequence[Condition] = (), where: Where | None = None, whole: Listed | None = None
+        self,
+        ctx: Ctx,
+        query: Any,
+        *,
+        also: Sequence[Condition] = (),
+        where: Where | None = None,
+        whole: Listed | None = None,
+        partitions: Sequence[Mapping[str, str]] | None = None,
     ) -> Found:
         """The records that the query asks for, and the pagination. `also` and `where` are conditions of the route's own, `whole`
-        is the list that the route means where that is not all of the caller's.
+        is the list that the route means where that is not all of the caller's. `partitions` are those that are read in place of
+        the caller's own; every record in them holds to `where`.
 
         Raises InvalidParameter (too deep, a cursor of another list, too many to sort), Unavailable.
         """
@@ -106,7 +114,7 @@ class Listing:
         if direct is not None:
             entries = [(at, r) for at, r in direct if fits(r) and (self.visible is None or self.visible(r))]
             return self._sorted(ctx, query, sort, order, cursor, entries)
-        source = self._source(ctx, conditions, whole, newest_first=order == "desc")
+        source = self._source(ctx, conditions, whole, partitions, newest_first=order == "desc")
         if source is None:
             return [], pagination(query, [], total=0, more=False, cursor=cursor)
         groups = isinstance(source, Indexed)
@@ -115,7 +123,7 @@ class Listing:
             return self._sorted(ctx, query, sort, order, cursor, everything(source, fits, sort.name, self.most))
         if cursor is not None:
             page = behind(source, fits, cursor.position, query.size, self.most)
-        elif untold or where is not None:
+        elif untold or (where is not None and partitions is None):
             page = looked_through(source, fits, query.page, query.size, self.most)
         else:
             page = counted(source, fits, query.page, query.size)
@@ -181,7 +189,14 @@ class Listing:
                 return list({self.place(record): record for some in found for record in some or ()}.items())
         return None
 
-    def _source(self, ctx: Ctx, conditions: Sequence[Condition], whole: Listed | None, newest_first: bool) -> Source | None:
+    def _source(
+        self,
+        ctx: Ctx,
+        conditions: Sequence[Condition],
+        whole: Listed | None,
+        partitions: Sequence[Mapping[str, str]] | None,
+        newest_first: bool,
+    ) -> Source | None:
         """Where candidates are read from; None where nothing can fit."""
         span = self._span(conditions)
         groups = self._groups(ctx, conditions)
@@ -198,7 +213,11 @@ class Listing:
                 raise LookupError(f"{self.name} is stored nowhere")
             return Indexed(store, [wholes], newest_first, span, meter)
         whole = wholes[0] if wholes else None
-        return Partition(store, self.kind, self.partition(ctx), newest_first, span, meter, whole, self.visible)
+        read = [
+            Partition(store, self.kind, fields, newest_first, span, meter, whole, self.visible)
+            for fields in ([self.partition(ctx)] if partitions is None else partitions)
+        ]
+        return (read[0] if len(read) == 1 else Together(read, newest_first)) if read else None
 
     def _span(self, conditions: Sequence[Condition]) -> Span | None:
         """The range of keys that conditions on the time leave; None where it is empty."""

@@ -110,6 +110,35 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """Several partitions as one list, in the order of their records' ids. They share no record, and none hides any."""
+
+    parts: Sequence[Partition]
+    newest_first: bool
+
+    def read(self, after: str | None, limit: int) -> Chunk:
+        chunks = [part.read(after, limit) for part in self.parts]
+        merged = heapq.merge(*(chunk.entries for chunk in chunks), key=lambda entry: entry[0], reverse=self.newest_first)
+        entries = list(islice(merged, limit))
+        more = any(chunk.more for chunk in chunks) or sum(len(chunk.entries) for chunk in chunks) > len(entries)
+        return Chunk(entries, more, entries[-1][0] if entries else after)
+
+    def skip(self, count: int) -> Skipped:
+        passed, last = 0, None
+        while passed < count:
+            chunk = self.read(last, min(count - passed, _KEYS))
+            passed += len(chunk.entries)
+            if not chunk.more:
+                return Skipped(passed, None)
+            last = chunk.resume
+        return Skipped(passed, last)
+
+    def rest(self, after: str | None, most: int) -> Skipped:
+        found = sum(part.rest(after, most).count for part in self.parts)
+        return Skipped(min(found, most), None)
+
+
+@dataclass(frozen=True, slots=True)
 class Indexed:
     """Entries that are in one list of every group: `groups` are alternatives by field, and no two of a group share an entry."""
 

@@ -1,9 +1,10 @@
-"""API keys of the merchant. A test key sees and makes test keys, a live key live ones: nothing of one realm reaches the other."""
+"""API keys of the merchant. A test key sees and makes test keys alone; a production key both kinds, within what it has itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -11,16 +12,15 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, choice, text, time
-from chalicelib.api.lists.common import by_id
-from chalicelib.api.lists.fields import instant
+from chalicelib.api.lists.fields import Condition, instant
 from chalicelib.api.models import Request
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
-from chalicelib.domain.errors import BusinessRule, FieldProblem
-from chalicelib.domain.ids import first_id
+from chalicelib.domain.errors import FieldProblem, NotFound
+from chalicelib.domain.ids import Realm, TenantId, first_id, tenant_parts
 from chalicelib.domain.merchants.merchants import PERMISSIONS, PRESETS, ApiKey
 from chalicelib.usecases.merchants.access import canonical_range, permissions_of
-from chalicelib.usecases.merchants.api_keys import MAX_OVERLAP, NotHeld, Terms, key_view, status_of, type_of
+from chalicelib.usecases.merchants.api_keys import MAX_OVERLAP, NotHeld, Terms, key_view, reached_by, status_of, type_of
 
 if TYPE_CHECKING:
     from chalicelib.usecases.base.creation import Creation
@@ -148,7 +148,9 @@ class KeyCreate(_KeyTerms):
 
     name: KeyName
     type: Literal["production", "test"] | None = Field(
-        default=None, description="That of the key that asks, which is the default.", examples=["test"]
+        default=None,
+        description="That of the key that asks is the default. A production key may make a `test` key, never the other way.",
+        examples=["test"],
     )
     level: Literal["client", "admin"] = Field(default="client", description="`admin` for admin keys only.")
     permissions: Permissions
@@ -177,13 +179,27 @@ class KeyUpdate(_KeyTerms):
 _now: ContextVar[int] = ContextVar("now")
 """The request's time in milliseconds since 1970: whether a key of the list has expired depends on it."""
 
+
+def _known(ctx: Ctx, id: str) -> list[ApiKey]:
+    """The key with this id, where the asking key may know of it."""
+    try:
+        return [ctx.services.api_keys.find(ctx.key, id)]
+    except NotFound:
+        return []
+
+
 API_KEYS = Listing(
     "api-keys",
     (
         time("created_at", lambda r, _: r.created_at, "When it was made.").known_as("createdAt").indexed("time"),
         text("key_id", lambda r, _: r.id, "The key's id.", sortable=False),
         text("name", lambda r, _: r.name, "Its name."),
-        choice("type", lambda r, _: type_of(r), ("production", "test"), "That of the key that asks: others are not in the list."),
+        choice(
+            "type",
+            lambda r, _: type_of(r),
+            ("production", "test"),
+            "Without it, that of the key that asks. A production key may ask for `test`; a test key finds no others.",
+        ),
         choice(
             "status", lambda r, _: status_of(r, _now.get()), ("active", "expired", "revoked"), "What it is now.", sortable=False
         ),
@@ -193,7 +209,7 @@ API_KEYS = Listing(
     ),
     kind=ApiKey,
     position=lambda ms: first_id("key", ms),
-    keyed={"key_id": by_id(ApiKey)},
+    keyed={"key_id": _known},
 )
 
 
@@ -207,13 +223,19 @@ class KeyRotate(Request):
 
 @endpoint(
     "GET", "/api-keys", family="envelope", permission="keys:read", query=API_KEYS, answer="list[api_keys.ApiKey]",
-    summary="The merchant's keys of this environment, newest first",
+    summary="The merchant's keys of one environment, newest first",
 )  # fmt: skip
 def list_api_keys(ctx: Ctx, query: ListQuery) -> Answer:
-    """Revoked and expired keys are in it, with their `status`. `last_used_at` is exact to the minute, and in this list only."""
+    """Revoked and expired keys are in it, with their `status`. `last_used_at` is exact to the minute, and in this list only.
+    A production key lists its merchant's test keys with `type=test`, and both with `type[in]=production,test`.
+    """
+    asked = [condition for condition in query.conditions if condition.field.name == "type"]
+    tenants = [tenant for tenant in reached_by(ctx.key) if _is_asked_for(tenant, asked, ctx)]
     token = _now.set(ctx.now_ms)
     try:
-        found, pagination = API_KEYS.page(ctx, query)
+        found, pagination = API_KEYS.page(
+            ctx, query, where=lambda key: key.tenant in tenants, partitions=[{"tenant": t} for t in tenants]
+        )
     finally:
         _now.reset(token)
     used = ctx.services.gate.last_used([key.hash for key in found])
@@ -225,17 +247,17 @@ def list_api_keys(ctx: Ctx, query: ListQuery) -> Answer:
     answer="api_keys.NewApiKey", summary="Make a key",
 )  # fmt: skip
 def create_api_key(ctx: Ctx, body: KeyCreate) -> Answer:
-    """`key` is in this answer and in none after it. A key is of the environment of the key that makes it, and nobody hands out
-    more than they have: permissions that the maker lacks are `INSUFFICIENT_PERMISSIONS`; addresses beyond the maker's own
-    restriction, higher limits, and a later expiry are `VALIDATION_ERROR`. What is left out is the maker's. A key that has a
-    `rate_limit` or `daily_limit` below its type's makes no keys: each would count from nothing. An `admin` key is made by an admin
-    key that asks for it. At most 100 keys per environment are in use. An answer under an `Idempotency-Key` is
-    kept encrypted, and repeated to the same API key alone.
+    """`key` is in this answer and in none after it. A test key makes test keys; a production key makes production keys, and test
+    keys of its merchant with `type: test`. Nobody hands out more than they have: permissions that the maker lacks are
+    `INSUFFICIENT_PERMISSIONS`; addresses beyond the maker's own restriction, higher limits, and a later expiry are
+    `VALIDATION_ERROR`. What is left out is the maker's. A key that has a `rate_limit` or `daily_limit` below its type's makes no
+    keys: each would count from nothing. An `admin` key is made by an admin key that asks for it. At most 100 keys per environment
+    are in use. An answer under an `Idempotency-Key` is kept encrypted, and repeated to the same API key alone.
     """
-    _check_type(ctx, body.type)
+    realm: Realm | None = None if body.type is None else "test" if body.type == "test" else "live"
     if body.level == "admin" and ctx.key.level != "admin":
         raise NotHeld(["admin"], [ctx.key.level, *ctx.key.permissions])
-    return _create(ctx, ctx.services.api_keys.creating(ctx.key, body.terms(), body.level))
+    return _create(ctx, ctx.services.api_keys.creating(ctx.key, body.terms(), body.level, realm))
 
 
 @endpoint(
@@ -243,7 +265,7 @@ def create_api_key(ctx: Ctx, body: KeyCreate) -> Answer:
 )  # fmt: skip
 def get_api_key(ctx: Ctx) -> Answer:
     """Without the key itself, and without `last_used_at`, which the list has."""
-    return Answer(key_view(ctx.services.api_keys.get(ctx.tenant, ctx.param("id")), ctx.now_ms))
+    return Answer(key_view(ctx.services.api_keys.find(ctx.key, ctx.param("id")), ctx.now_ms))
 
 
 @endpoint(
@@ -284,7 +306,9 @@ def _create(ctx: Ctx, creation: Creation[Made]) -> Answer:
     return ctx.create(creation, lambda made: {**key_view(made[0], ctx.now_ms), "key": made[1]}, secret=True)
 
 
-def _check_type(ctx: Ctx, wanted: str | None) -> None:
-    own = "test" if ctx.realm == "test" else "production"
-    if wanted is not None and wanted != own:
-        raise BusinessRule("type", f"a {own} key makes {own} keys only")
+def _is_asked_for(tenant: TenantId, asked: Sequence[Condition], ctx: Ctx) -> bool:
+    """Whether a list has the keys of `tenant`: without a condition on the type, those of the asking key's own."""
+    if not asked:
+        return tenant == ctx.tenant
+    one = replace(ctx.key, realm=tenant_parts(tenant)[1])
+    return all(condition.holds(one, ctx.catalogue) for condition in asked)

@@ -4,16 +4,19 @@ By another key: nobody gets more by it than it has. A key that another one makes
 and no life beyond its maker's. So a stolen key, or a junior's, can not be turned into a better one. A key
 with a request limit of its own makes none at all: each would count from nothing. The key that makes or changes another is read once
 more in the transaction that does it: what a revoked key had under way comes too late.
+
+A production key reaches its merchant's test keys too, by the same rules: the sandbox has no money, and its keys are a part of what
+the merchant's owner hands out. A test key reaches test keys alone: test keys lie in programs and on developers' machines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from chalicelib.domain.errors import BusinessRule, NotFound, ServiceError
-from chalicelib.domain.ids import TenantId
+from chalicelib.domain.ids import Realm, TenantId, tenant_id
 from chalicelib.domain.merchants.merchants import ApiKey, Level, Tally
 from chalicelib.domain.times import iso
 from chalicelib.domain.versions import next_version
@@ -77,6 +80,20 @@ class ApiKeys:
             raise NotFound("API key not found", {"id": id})
         return key
 
+    def find(self, asker: ApiKey, id: str) -> ApiKey:
+        """A key that `asker` reaches: its merchant's of its own realm, for a production key also of the sandbox. One round trip.
+
+        Raises NotFound, also for another merchant's key and for a production key that a test key asks for.
+        """
+        reached = reached_by(asker)
+        if len(reached) == 1:
+            return self.get(reached[0], id)
+        wanted = [(ApiKey, {"tenant": tenant, "id": id}) for tenant in reached]
+        for key in self._store.get_many(wanted):
+            if key is not None:
+                return cast(ApiKey, key)
+        raise NotFound("API key not found", {"id": id})
+
     def every(self, tenant: TenantId) -> Iterator[ApiKey]:
         """All keys of a tenant, revoked ones too, oldest first. Raises Unavailable."""
         after: str | None = None
@@ -95,11 +112,14 @@ class ApiKeys:
 
         until_settled(decide)
 
-    def creating(self, maker: ApiKey, terms: Terms, level: Level) -> Creation[Made]:
-        """Prepare a new key of the maker's merchant and realm, with the maker's limits where `terms` name none.
+    def creating(self, maker: ApiKey, terms: Terms, level: Level, realm: Realm | None = None) -> Creation[Made]:
+        """Prepare a new key of the maker's merchant, with the maker's limits where `terms` name none. `realm` None: the maker's.
 
-        A try raises NotHeld, BusinessRule, NoLongerValid.
+        Raises BusinessRule for a realm that the maker does not reach. A try raises NotHeld, BusinessRule, NoLongerValid.
         """
+        owner = tenant_id(maker.merchant, realm or maker.realm)
+        if owner not in reached_by(maker):
+            raise BusinessRule("type", "a test key makes test keys only")
 
         def prepare() -> Prepared[Made]:
             now = self._clock.now_ms()
@@ -108,12 +128,13 @@ class ApiKeys:
             inherited = Terms(ip_whitelist=by.ip_whitelist, expires_at=by.expires_at)
             asked: dict[str, Any] = {**inherited, **terms}
             made = issue_key(
-                merchant=by.merchant, realm=by.realm, level=level, now_ms=now, enterprise=by.enterprise, created_by=by.id, **asked
-            )
+                merchant=by.merchant, realm=realm or by.realm, level=level, now_ms=now, enterprise=by.enterprise, created_by=by.id,
+                **asked,
+            )  # fmt: skip
             _check_future(made[0], now)
             _check_level(by, made[0])
             _check_within(by, made[0])
-            tally = self._tally(maker.tenant)
+            tally = self._tally(owner)
             if tally.count >= MAX_KEYS:
                 raise BusinessRule("name", f"at most {MAX_KEYS} keys may be in use: revoke those that are not needed")
             return Prepared(made, [Still(by), *_saved(made[0]), Save(tally.plus(1))])
@@ -129,7 +150,7 @@ class ApiKeys:
 
         def decide() -> ApiKey:
             now = self._clock.now_ms()
-            before = self.get(changer.tenant, id)
+            before = self.find(changer, id)
             by = before if id == changer.id else self._standing(changer, now)
             _check_level(by, before)
             _check_in_use(before, now)
@@ -152,14 +173,14 @@ class ApiKeys:
         """
 
         def decide() -> ApiKey:
-            before = self.get(tenant, id)
+            before = self.get(tenant, id) if revoker is None else self.find(revoker, id)
             if revoker is not None:
                 _check_level(revoker, before)
             if before.revoked_at is not None:
                 return before
             after = replace(next_version(before), revoked_at=self._clock.now_ms())
             # A replaced key has left the count already: its successor took its place.
-            counted: list[Change] = [] if before.replaced_by else [Save(self._tally(tenant).plus(-1))]
+            counted: list[Change] = [] if before.replaced_by else [Save(self._tally(before.tenant).plus(-1))]
             self._store.commit([*_saved(after), *counted])
             return after
 
@@ -174,7 +195,7 @@ class ApiKeys:
 
         def prepare() -> Prepared[Made]:
             now = self._clock.now_ms()
-            before = self.get(changer.tenant, id)
+            before = self.find(changer, id)
             by = before if id == changer.id else self._standing(changer, now)
             _check_level(by, before)
             _check_in_use(before, now)
@@ -204,6 +225,11 @@ class ApiKeys:
 
     def _tally(self, tenant: TenantId) -> Tally:
         return self._store.get(Tally, tenant=tenant, of="keys") or Tally(tenant, "keys", 0, 0)
+
+
+def reached_by(key: ApiKey) -> tuple[TenantId, ...]:
+    """The tenants whose API keys `key` may know of: its own, and for a production key its merchant's sandbox."""
+    return (key.tenant,) if key.realm == "test" else (key.tenant, tenant_id(key.merchant, "test"))
 
 
 def _saved(key: ApiKey) -> list[Change]:
