@@ -31,9 +31,13 @@ class InvoiceWiring:
 
     @cached_property
     def checkouts(self) -> Checkouts:
+        from chalicelib.usecases.catalogue.conditions import Conditions
         from chalicelib.usecases.invoices.checkout import Checkouts
+        from chalicelib.usecases.refunds.payer_views import payer_refunds
 
-        return Checkouts(self._parts.store, self._parts.clock_of, self.choices.looked)
+        parts = self._parts
+        conditions = Conditions(parts.store)
+        return Checkouts(parts.store, parts.clock_of, self.choices.looked, payer_refunds, conditions, parts.rates)
 
     @cached_property
     def choices(self) -> Choices:

@@ -23,6 +23,8 @@ from chalicelib.usecases.merchants.access import Usage, Window
 _SECONDS = 2
 """How long an answer may be kept on its way: the limit without a key is for all payers behind one address."""
 _FRESH_MS = 60_000
+_PASSING = ("expiresIn", "lockedIn", "accept")
+"""Fields that change with every look, or without any news for a payer: the page does not load itself anew for them."""
 
 
 @endpoint(
@@ -96,7 +98,7 @@ def _page(ctx: Ctx, found: Checkout, refused: ServiceError | None = None) -> Ans
     from chalicelib.web import checkout as page
 
     shown = ctx.services.checkouts.public(found)
-    state = to_json({name: value for name, value in shown.items() if name != "expiresIn"})
+    state = to_json({name: value for name, value in shown.items() if name not in _PASSING})
     names = ctx.services.checkouts.names(found)
     said = None if refused is None else _words(refused)
     testnet = found.network.realm == "test"

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import Cursor
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import NetworkId, Realm, asset_parts, network_parts
 from chalicelib.domain.invoices.choices import Choice
-from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.invoices.invoices import OPEN, PAYABLE, Invoice
 from chalicelib.domain.money import format_units
+from chalicelib.domain.refunds.refunds import InvoiceRefunds
 from chalicelib.domain.times import iso
 from chalicelib.usecases.base.payment_requests import choice_answer, misdirected_record, payer_record
 from chalicelib.usecases.base.transaction_views import depth
 from chalicelib.usecases.base.views import payment_uri, without_none
+from chalicelib.usecases.catalogue.conditions import Condition, Conditions
 from chalicelib.usecases.invoices.choosing import known_invoice
+from chalicelib.usecases.invoices.payer_views import delays, offered, payment_records, shown_payments, usual_seconds
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 
@@ -25,7 +30,9 @@ from chalicelib.usecases.ports.store import Store
 @dataclass(frozen=True, slots=True)
 class Checkout:
     """An invoice as its payer sees it. `tips` are the heights of the chains that hold its payments; `seconds_left` until its time
-    is over, by the clock of its realm. `locked`: no rate is promised for the coin that it shows, or one that still holds."""
+    is over, by the clock of its realm. `locked`: no rate is promised for the coin that it shows, or one that still holds;
+    `lock_left` are the seconds until that ends, None where none is promised. `deposits` are those of the payments that it shows,
+    by id; `refunds` are public records; `conditions` those of the networks that it is, or may be, paid on."""
 
     invoice: Invoice
     coin: Coin
@@ -33,6 +40,11 @@ class Checkout:
     tips: Mapping[NetworkId, int]
     seconds_left: int
     locked: bool = True
+    lock_left: int | None = None
+    deposits: Mapping[str, Deposit] = field(default_factory=dict)
+    refunds: Sequence[Mapping[str, Any]] = ()
+    conditions: Mapping[NetworkId, Condition] = field(default_factory=dict)
+    now_ms: int = 0
 
     def confirmations(self, catalogue: Catalogue) -> tuple[int, int]:
         """Confirmations of the payment that lacks the most, and those that its network needs; 0 where nothing is paid."""
@@ -48,13 +60,37 @@ class Checkout:
         return payment_uri(self.invoice, self.coin, catalogue) if self.seconds_left and self.locked else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """Records beside an invoice."""
+
+    cursors: Sequence[Cursor]
+    deposits: Sequence[Deposit]
+    refund_ids: Sequence[str]
+
+
+RefundsOf = Callable[[Store, Invoice, Sequence[str], int], list[dict[str, Any]]]
+"""Public records of the refunds with these ids, at a time in milliseconds since 1970."""
+
+
 class Checkouts:
-    def __init__(self, store: Store, clock_of: Callable[[Realm], Clock], looked: Callable[[Invoice], Invoice]) -> None:
-        """`looked` gives an invoice new rates where its payer's lock has ended (`choosing.Choices.looked`)."""
+    def __init__(
+        self,
+        store: Store,
+        clock_of: Callable[[Realm], Clock],
+        looked: Callable[[Invoice], Invoice],
+        refunds_of: RefundsOf,
+        conditions: Conditions,
+        rates: RatesOf,
+    ) -> None:
+        """`looked` gives an invoice new rates where its payer's lock has ended (`choosing.Choices.looked`); `refunds_of` renders
+        its refunds (`usecases.refunds.payer_views`)."""
         self._store, self._clock_of, self._looked = store, clock_of, looked
+        self._refunds_of, self._conditions, self._rates = refunds_of, conditions, rates
 
     def find(self, invoice_id: str) -> Checkout:
-        """The invoice with that id, of any merchant: at most three reads. Raises NotFound, Unavailable.
+        """The invoice with that id, of any merchant: two reads, one more where something was paid, and two more where something is
+        refunded; another one, twice a minute and process, while it is open. Raises NotFound, Unavailable.
 
         An id that is not in our form is not looked up. The index that knows the owner follows the invoice by a moment.
         """
@@ -70,13 +106,48 @@ class Checkouts:
         coin = catalogue.coin(slug, asset_parts(invoice.asset)[1])
         if coin is None:
             raise LookupError(f"{invoice.asset} is not in the catalogue")
-        networks = sorted({invoice.network_of(payment) for payment in invoice.payments})
-        cursors = [self._store.get(Cursor, network=network) for network in networks]
-        tips = {cursor.network: cursor.tip for cursor in cursors if cursor is not None}
         now = self._clock_of(realm).now_ms()
+        beside = self._beside(invoice)
         current = None if invoice.choosing is None else invoice.choosing.current
         locked = current is None or current.is_locked(now)
-        return Checkout(invoice, coin, catalogue.networks[slug], tips, max(0, (invoice.expires_at - now) // 1000), locked)
+        until = None if current is None else current.locked_until
+        return Checkout(
+            invoice,
+            coin,
+            catalogue.networks[slug],
+            tips={cursor.network: cursor.tip for cursor in beside.cursors},
+            seconds_left=max(0, (invoice.expires_at - now) // 1000),
+            locked=locked,
+            lock_left=None if until is None else max(0, (until - now) // 1000),
+            deposits={deposit.id: deposit for deposit in beside.deposits},
+            refunds=self._refunds_of(self._store, invoice, beside.refund_ids, now),
+            conditions=self._conditions_of(invoice, catalogue, now),
+            now_ms=now,
+        )
+
+    def _beside(self, invoice: Invoice) -> _Beside:
+        """What is stored beside an invoice: one read, none where nothing was paid."""
+        networks = sorted({invoice.network_of(payment) for payment in invoice.payments})
+        wanted: list[tuple[type[Any], Mapping[str, str]]] = [(Cursor, {"network": network}) for network in networks]
+        wanted += [(Deposit, {"id": payment.deposit}) for payment in shown_payments(invoice)]
+        # Nothing is given back of what was never credited. What was may fall out of the chain again, refunds and all.
+        if invoice.payments or invoice.counted("confirmed") or invoice.counted("late"):
+            wanted.append((InvoiceRefunds, {"tenant": invoice.tenant, "invoice_id": invoice.id}))
+        found = [one for one in (self._store.get_many(wanted) if wanted else ()) if one is not None]
+        return _Beside(
+            [one for one in found if isinstance(one, Cursor)],
+            [one for one in found if isinstance(one, Deposit)],
+            next((one.ids for one in found if isinstance(one, InvoiceRefunds)), ()),
+        )
+
+    def _conditions_of(self, invoice: Invoice, catalogue: Catalogue, now: int) -> Mapping[NetworkId, Condition]:
+        if invoice.status not in OPEN:
+            return {}
+        names = {invoice.network, *(invoice.network_of(payment) for payment in invoice.payments)}
+        if invoice.choosing is not None and invoice.status in PAYABLE:
+            names |= {asset_parts(one.asset)[0] for one in invoice.choosing.accept}
+        networks = [catalogue.networks[network_parts(name)[1]] for name in sorted(names)]
+        return self._conditions.of(networks, now)
 
     def names(self, checkout: Checkout) -> dict[str, str]:
         """What the networks of its realm are called, by slug."""
@@ -110,8 +181,11 @@ class Checkouts:
                 "symbol": coin.symbol,
                 "network": checkout.network.slug,
                 "address": invoice.address,
+                "fiatAmount": invoice.fiat_amount,
+                "fiatCurrency": None if invoice.priced is None else invoice.priced.fiat,
                 "status": invoice.status,
                 "paymentUri": checkout.payment_uri(catalogue),
+                "createdAt": iso(invoice.created_at),
                 "expiresAt": iso(invoice.expires_at),
                 "expiresIn": checkout.seconds_left,
                 "description": invoice.description,
@@ -119,14 +193,27 @@ class Checkouts:
                 "cancelUrl": invoice.cancel_url,
                 "confirmations": confirmations,
                 "requiredConfirmations": needed,
+                "usualSeconds": usual_seconds(checkout.network),
+                "payments": payment_records(invoice, catalogue, checkout.tips, checkout.deposits),
+                "refunds": list(checkout.refunds),
+                "delays": delays(self._relied_on(invoice), checkout.conditions),
             }
         )
         shown |= misdirected_record(invoice, catalogue.coin_of)
-        return (
-            shown
-            if invoice.choosing is None
-            else shown | payer_record(invoice, invoice.choosing, catalogue.coin_of, late_counts=counts)
-        )
+        if invoice.choosing is None:
+            return shown
+        shown |= payer_record(invoice, invoice.choosing, catalogue.coin_of, late_counts=counts)
+        rates = self._rates(checkout.network.realm)
+        shown["accept"] = offered(invoice.choosing, catalogue, checkout.conditions, rates, checkout.now_ms)
+        return shown | ({} if checkout.lock_left is None else {"lockedIn": checkout.lock_left})
+
+    @staticmethod
+    def _relied_on(invoice: Invoice) -> list[NetworkId]:
+        """The networks that it is waiting for: where it is to be paid, and where payments of it are not credited yet."""
+        chosen = invoice.choosing is None or invoice.choosing.current is not None
+        here = [invoice.network] if invoice.status in PAYABLE and chosen else []
+        seen = [invoice.network_of(payment) for payment in invoice.payments if not payment.confirmed]
+        return list(dict.fromkeys([*here, *seen]))
 
 
 def _unknown(invoice_id: str) -> NotFound:

@@ -44,7 +44,7 @@
     const answer = await fetch(card().dataset.ask);
     if (answer.status === 404) return location.assign(card().dataset.page);
     if (!answer.ok) throw new Error(answer.status);
-    const { expiresIn, ...shown } = await answer.json();
+    const { expiresIn, lockedIn, accept, ...shown } = await answer.json();
     ends = performance.now() + expiresIn * 1000;
     if (JSON.stringify(shown) !== known) {
       const page = await fetch(card().dataset.page, { cache: "no-store" });
