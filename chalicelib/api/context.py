@@ -82,7 +82,7 @@ class Ctx:
     def views(self) -> Views:
         from chalicelib.usecases.base.views import Views
 
-        return Views(self.catalogue, lambda: self.services.rates(self.realm), self.now_ms)
+        return Views(self.catalogue, lambda: self.services.rates(self.realm), self.now_ms, valued=True)
 
     def param(self, name: str) -> str:
         """A variable part of the path. Raises NotFound for one that is longer than anything we name."""

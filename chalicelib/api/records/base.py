@@ -56,6 +56,21 @@ Usd = Annotated[float, Field(description="US dollars, rounded to cents.", exampl
 Metadata = Annotated[dict[str, Any], Field(description="Whatever the merchant stored with it.", examples=[{"order": "A-17"}])]
 
 
+class FiatValue(Record):
+    """What a payment was worth when it was made. It stays what it was, and no sum counts it."""
+
+    amount: Annotated[
+        str,
+        Field(
+            pattern=r"^(0|[1-9][0-9]*)(\.[0-9]{1,3})?$",
+            description="With the digits that the currency has (ISO 4217).",
+            examples=["155.00"],
+        ),
+    ]
+    currency: Annotated[str, Field(description="ISO 4217.", examples=["USD"])]
+    source: Annotated[str, Field(description="Who said what the coin was worth.", examples=["kraken"])]
+
+
 class Message(Record):
     """What was done, in words."""
 

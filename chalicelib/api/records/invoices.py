@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from chalicelib.api.records.base import HASH, CamelRecord, Metadata, Money, Pagination, Record, Time
+from chalicelib.api.records.base import HASH, CamelRecord, FiatValue, Metadata, Money, Pagination, Record, Time
 
 Cents = Annotated[str, Field(pattern=r"^-?(0|[1-9][0-9]*)\.[0-9]{2}$", description="US dollars with cents.", examples=["12.50"])]
 STATUS = "pending, partial, confirming, completed, expired or cancelled; or what was set by hand."
@@ -33,6 +33,7 @@ MISDIRECTED = "Payments to its address in other coins: the merchant's, and none 
 LOCKED = "Seconds for which a payer's choice has its rate; absent where it was not set: 900."
 CANCEL = "Where to send who does not pay."
 OPENED = "The payment link that it was opened from."
+VALUE = "What it was worth when it was paid; null where there was no fresh rate, absent in events."
 PAYMENT_URI = (
     "ethereum:0xdAC17F958D2ee523a2206206994597C13D831ec7@1/transfer"
     "?address=0x52908400098527886E0F7030069857D2E4169EE7&uint256=500000"
@@ -47,6 +48,7 @@ class InvoicePayment(CamelRecord):
     hash: Annotated[str, Field(description="The transaction's hash on the chain.", examples=[HASH])]
     amount: Money
     confirmations: Annotated[int, Field(description="Blocks on it, its own included, as far as the network needs.", examples=[12])]
+    fiat_value: Annotated[FiatValue | None, Field(description=VALUE)] = None
     coin: Annotated[Slug, Field(description="Where the payer chooses: its coin.")] = None  # type: ignore[assignment]
     network: Annotated[str, Field(description="Where the payer chooses: its network.", examples=["tron"])] = None  # type: ignore[assignment]
 

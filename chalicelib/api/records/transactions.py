@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from chalicelib.api.records.addresses import Slug
-from chalicelib.api.records.base import HASH, CamelRecord, Money, Time
+from chalicelib.api.records.base import HASH, CamelRecord, FiatValue, Money, Time
 
 Flag = Literal["grey_listed", "held", "native_twin", "below_minimum", "set_aside", "replaceable", "unpriced"]
 FLAGS = (
@@ -21,6 +21,13 @@ FLAGS = (
     "takes the flag away. "
     "`replaceable`: it is in no block yet, and says itself that another transaction may take its place (BIP-125). "
     "`unpriced`: it pays an invoice whose payer chose the coin, and counts there once there is a fresh rate."
+)
+
+
+VALUE = (
+    "What it was worth when it was paid, for the merchant's accounts: of a deposit when it was first seen (a coin that its payer "
+    "chose: at the rate at which it counts), of a withdrawal when it was first confirmed. In the currency of its invoice's price, "
+    "else in US dollars. Null where there was no fresh rate, and for what the operator moves; absent in events."
 )
 
 
@@ -89,3 +96,4 @@ class Transaction(CamelRecord):
     flags: Annotated[list[Flag], Field(description=FLAGS, examples=[[]])]
     created_at: Annotated[Time, Field(description="When it was first seen; of a withdrawal or a stake, when that was asked for.")]
     confirmed_at: Annotated[Time | None, Field(description="When it had its confirmations; null before.")]
+    fiat_value: Annotated[FiatValue | None, Field(description=VALUE)] = None

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from chalicelib.api.records.base import HASH, Metadata, Money, Record, Time, Usd
+from chalicelib.api.records.base import HASH, FiatValue, Metadata, Money, Record, Time, Usd
 
 Status = Literal["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"]
 Priority = Literal["low", "normal", "high", "urgent"]
@@ -143,6 +143,10 @@ class Withdrawal(Record):
     created_at: Time
     updated_at: Time
     confirmed_at: Time = None  # type: ignore[assignment]
+    fiat_value: Annotated[
+        FiatValue,
+        Field(description="What it was worth when it was confirmed; absent before, in events, and without a fresh rate."),
+    ] = None  # type: ignore[assignment]
 
 
 class CreatedWithdrawal(Withdrawal):

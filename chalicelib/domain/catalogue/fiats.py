@@ -14,6 +14,8 @@ FIATS: Mapping[str, int] = {
 """By code, the digits behind the point (ISO 4217, minor units). CoinGecko's `vs_currencies` that are currencies of a country:
 docs.coingecko.com/reference/simple-supported-currencies"""
 MOST_DECIMALS = max(FIATS.values())
+MINOR_DIGITS = 2
+"""Digits behind the point that most currencies have."""
 ANCHORED = ("USD", "EUR", "GBP")
 """Each coin is quoted in these. In all others it is worth its rate in US dollars times a dollar's in the other currency."""
 CROSSED = tuple(fiat for fiat in FIATS if fiat not in ANCHORED)

@@ -9,7 +9,7 @@ from typing import Literal
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, derived_id
 from chalicelib.domain.invoices.choices import Share
 from chalicelib.domain.invoices.invoices import Misdirected, Payment
-from chalicelib.domain.invoices.quotes import Quote
+from chalicelib.domain.invoices.quotes import FiatValue, Quote
 from chalicelib.domain.money import Units
 from chalicelib.domain.work import Work, time_order
 
@@ -56,6 +56,8 @@ class Deposit:
     some of the outputs "txid:n" that its transaction spends, those which were in blocks then: once another transaction has spent
     one of them, it was replaced. REPLACEABLE says that it announces that itself (BIP-125). Both are gone once it is in a block.
 
+    `worth` is what it was worth when it was first seen, where no `rate` says so: for the merchant's accounts, and no sum counts it.
+
     `round` counts how often it fell out of the chain, or was gone before it was in it: crediting again is a new journal entry.
     """
 
@@ -86,6 +88,7 @@ class Deposit:
     missing_since: int | None = None
     spends: tuple[str, ...] = ()
     rate: Quote | None = None
+    worth: FiatValue | None = None
     round: int = 0
     emitted: int = 0
     version: int = 1
@@ -109,6 +112,11 @@ class Deposit:
     def unpriced(self) -> bool:
         """Whether it waits for the rate at which it counts."""
         return UNPRICED in self.flags
+
+    @property
+    def fiat_value(self) -> FiatValue | None:
+        """What it was worth when it was paid: at the rate at which it counts, where it has one. None where nobody knew a rate."""
+        return self.worth if self.rate is None else self.rate.fiat_value(self.amount)
 
     @property
     def returned(self) -> bool:
@@ -179,7 +187,9 @@ class Deposit:
 
 def payment_of(deposit: Deposit) -> Payment:
     """The deposit as its invoice shows it."""
-    return Payment(deposit.id, deposit.txid, deposit.amount, deposit.block_number, deposit.status == "confirmed")
+    return Payment(
+        deposit.id, deposit.txid, deposit.amount, deposit.block_number, deposit.status == "confirmed", deposit.fiat_value
+    )
 
 
 def share_of(deposit: Deposit | None) -> dict[str, int]:

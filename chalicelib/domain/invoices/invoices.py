@@ -11,7 +11,7 @@ from typing import Any
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, asset_parts
 from chalicelib.domain.invoices.choices import Choice, Choosing
-from chalicelib.domain.invoices.quotes import Quote
+from chalicelib.domain.invoices.quotes import FiatValue, Quote
 from chalicelib.domain.invoices.terms import Terms
 from chalicelib.domain.webhooks.hooks import InvoiceHook
 
@@ -28,13 +28,15 @@ PAYABLE = ("pending", "partial")
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """A deposit as the invoice shows it. `amount` in units; `block` is the number of the block that holds it, None for none."""
+    """A deposit as the invoice shows it. `amount` in units; `block` is the number of the block that holds it, None for none.
+    `worth` is what it was worth when it was paid."""
 
     deposit: str
     hash: str
     amount: int
     block: int | None
     confirmed: bool = False
+    worth: FiatValue | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,12 @@ from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from math import ceil
 
+from chalicelib.domain.catalogue.fiats import FIATS, MINOR_DIGITS
+
 PRICED_DECIMALS = 8
+FiatValue = tuple[str, str, str]
+"""What an amount was worth when it was paid: a plain decimal rounded to the currency's minor unit, the currency, and the rate's
+source. A tuple, since invoices keep it for each payment and are written at every one."""
 _EXACT = Context(prec=400, Emin=-9999, Emax=9999, traps=[Inexact])
 
 
@@ -31,6 +36,11 @@ class Quote:
     def cents(self, units: int) -> int:
         """The same value in hundredths, rounded once, half to even."""
         return round(self.worth(units) * 100)
+
+    def fiat_value(self, units: int) -> FiatValue:
+        """The value of `units` in digits that the currency has, rounded once, half to even."""
+        digits = FIATS.get(self.fiat, MINOR_DIGITS)
+        return f"{Decimal(round(self.worth(units) * 10**digits)).scaleb(-digits, _EXACT):f}", self.fiat, self.source
 
     def units_for(self, amount: str) -> int:
         """The least units that are worth at least `amount` (plain decimal), in at most 8 decimals of the coin: a payer has to

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.invoices.quotes import FiatValue
 from chalicelib.domain.refunds.refunds import Repays
 from chalicelib.domain.screening.risk import Assessment
 from chalicelib.domain.transactions.outgoing import Attempt, Outgoing
@@ -81,7 +82,8 @@ class Withdrawal:
     decided. `fee_wait` is there once it has waited with the reason `fees`. `borne` is what of its fee counts towards the merchant's
     fee budget, `uncharged` what collecting costs, in units of `fee_asset`, where its address was known as ours only when it began.
     `line` is where its open payout stands (`domain.withdrawals.payout_line`); None in records from before there was a line.
-    `repays` is the refund or payout link that it pays, None for any other withdrawal.
+    `repays` is the refund or payout link that it pays, None for any other withdrawal. `worth` is what it was worth when it
+    was first confirmed, None where nobody knew a rate.
     """
 
     id: str
@@ -120,6 +122,7 @@ class Withdrawal:
     uncharged: int = 0
     line: str | None = None
     repays: Repays | None = None
+    worth: FiatValue | None = None
     version: int = 1
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 from chalicelib.domain.catalogue.catalogue import Catalogue, Network
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import network_parts
+from chalicelib.domain.invoices.quotes import FiatValue
 from chalicelib.domain.money import format_units
 from chalicelib.domain.times import iso
 from chalicelib.domain.treasury.consolidations import CoinMove
@@ -63,6 +64,11 @@ class _Told:
     invoice_id: str | None = None
     withdrawal_id: str | None = None
     flags: tuple[str, ...] = ()
+
+
+def fiat_record(worth: FiatValue | None) -> dict[str, str] | None:
+    """What a payment was worth, as it is shown."""
+    return None if worth is None else dict(zip(("amount", "currency", "source"), worth, strict=True))
 
 
 def deposit_record(catalogue: Catalogue, deposit: Deposit, tip: int | None = None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import AssetId, NetworkId, asset_parts, network_parts
 from chalicelib.domain.invoices.invoices import Invoice, Payment
+from chalicelib.domain.invoices.quotes import FiatValue
 from chalicelib.domain.invoices.terms import Terms
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import format_units
@@ -28,6 +29,7 @@ from chalicelib.usecases.base.transaction_views import (
     confirmations,
     deposit_record,
     depth,
+    fiat_record,
     move_record,
     payment_record,
     stake_record,
@@ -58,11 +60,14 @@ def _risk(withdrawal: Withdrawal) -> dict[str, Any] | None:
 class Views:
     """Renders records with the names and decimals of a catalogue, and values amounts at the rates of `now_ms`.
 
-    `rates` is called for the first amount that is not zero; without it every value is unknown (null).
+    `rates` is called for the first amount that is not zero; without it every value is unknown (null). `valued`: with what payments
+    were worth when they were made. Answers have that and events do not: each would be written in every event of a payment, twice.
     """
 
-    def __init__(self, catalogue: Catalogue, rates: Callable[[], Rates] | None = None, now_ms: int = 0) -> None:
-        self._catalogue, self._rates, self._now_ms = catalogue, rates, now_ms
+    def __init__(
+        self, catalogue: Catalogue, rates: Callable[[], Rates] | None = None, now_ms: int = 0, *, valued: bool = False
+    ) -> None:
+        self._catalogue, self._rates, self._now_ms, self._valued = catalogue, rates, now_ms, valued
 
     def usd(self, coin: Coin, units: int) -> float | None:
         """The value of `units` in US dollars, rounded to cents; None without a fresh rate. Zero units are worth 0."""
@@ -122,24 +127,28 @@ class Views:
             "hash": payment.hash,
             "amount": format_units(payment.amount, coin.decimals),
             "confirmations": confirmations(network, payment.confirmed, counted),
+            **self._worth(payment.worth),
         }
         return shown if invoice.choosing is None else shown | coin_and_network(coin.asset)
 
+    def _worth(self, worth: FiatValue | None) -> dict[str, Any]:
+        return {"fiatValue": fiat_record(worth)} if self._valued else {}
+
     def deposit(self, deposit: Deposit, tip: int | None = None) -> dict[str, Any]:
         """As `transaction_views.deposit_record`."""
-        return deposit_record(self._catalogue, deposit, tip)
+        return deposit_record(self._catalogue, deposit, tip) | self._worth(deposit.fiat_value)
 
     def payment(self, withdrawal: Withdrawal) -> dict[str, Any]:
         """As `transaction_views.payment_record`."""
-        return payment_record(self._catalogue, withdrawal)
+        return payment_record(self._catalogue, withdrawal) | self._worth(withdrawal.worth)
 
     def stake(self, stake: Stake, tip: int | None = None) -> dict[str, Any]:
         """As `transaction_views.stake_record`."""
-        return stake_record(self._catalogue, stake, tip)
+        return stake_record(self._catalogue, stake, tip) | self._worth(None)
 
     def move(self, move: Move | CoinMove) -> dict[str, Any]:
         """As `transaction_views.move_record`."""
-        return move_record(self._catalogue, move)
+        return move_record(self._catalogue, move) | self._worth(None)
 
     def withdrawal(self, withdrawal: Withdrawal) -> dict[str, Any]:
         coin, fee_coin = self._coin(withdrawal.asset), self._coin(withdrawal.fee_asset)
@@ -170,6 +179,7 @@ class Views:
                 "created_at": iso(withdrawal.created_at),
                 "updated_at": iso(withdrawal.updated_at),
                 "confirmed_at": iso(final) if final is not None else None,
+                "fiat_value": fiat_record(withdrawal.worth) if self._valued else None,
             }
         )
 

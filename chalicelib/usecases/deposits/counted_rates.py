@@ -64,8 +64,9 @@ def counting_at(
 
 
 def by_its_block(known: Deposit, now: Deposit) -> Deposit:
-    """The deposit as it is `now`, in a block, without the rate of its first sight where that block came too long after."""
-    return replace(now, rate=None) if known.block_number is None and now.mined_long_after else now
+    """The deposit as it is `now`, in a block, without the rate and the worth of its first sight where that block came too long
+    after."""
+    return replace(now, rate=None, worth=None) if known.block_number is None and now.mined_long_after else now
 
 
 def no_longer_unpriced(deposit: Deposit) -> tuple[Deposit, list[Change]]:

@@ -34,6 +34,7 @@ from chalicelib.domain.chain import Block, Cursor, Transfer, Unmined
 from chalicelib.domain.deposits.deposits import NATIVE_TWIN, REPLACEABLE, SET_ASIDE, Deposit, deposit_id, deposit_work
 from chalicelib.domain.deposits.sums import fits, seen_sums
 from chalicelib.domain.versions import next_version
+from chalicelib.usecases.base.fiat_values import deposit_worth
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views
@@ -237,6 +238,7 @@ class Deposits:
         moved = at_its_worth(moved, invoice, self._rates, news.at)
         catalogue = self._store.catalogue(network.realm)
         moved, waits = counting_at(moved, invoice, catalogue, self._rates, news.at)
+        moved = deposit_worth(moved, invoice, catalogue, self._rates, news.at)
         changes: list[Change] = [Save(moved), AtEpoch(network.id, epoch), *waits]
         if deposit_work(moved) != deposit_work(known):
             changes += [Close(deposit_work(known)), Open(deposit_work(moved))]
@@ -271,6 +273,7 @@ class Deposits:
             views = Views(catalogue)
             deposit = at_its_worth(replace(deposit, late=is_late(deposit, invoice)), invoice, self._rates, news.at)
             deposit, waits = counting_at(deposit, invoice, catalogue, self._rates, news.at)
+            deposit = deposit_worth(deposit, invoice, catalogue, self._rates, news.at)
             changes += waits
             if waits and invoice is not None:
                 invoice = as_stored(invoice)

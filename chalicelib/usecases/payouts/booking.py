@@ -24,6 +24,7 @@ from chalicelib.domain.withdrawals.fees import debit_of, operators_part
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.address_forms import account_at, form_of
+from chalicelib.usecases.base.fiat_values import withdrawal_worth
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.sent import Sent
@@ -179,6 +180,7 @@ class PayoutBooking:
             block_number=receipt.block_number,
             block_hash=receipt.block_hash,
             confirmed_at=news.at if success else None,
+            worth=withdrawal_worth(before, catalogue, self._rates_of, news.at) if success else before.worth,
             updated_at=news.at,
         )
         after = stepped(news, views, before, after)
