@@ -18,7 +18,7 @@ from chalicelib.custody.wallets import new_kms_wallet
 from chalicelib.domain import demo
 from chalicelib.domain.addresses.addresses import Wallet, Watched, Xpub, family_key, watched_key
 from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER, Coin, Network, corrected, default_coins, default_networks
-from chalicelib.domain.ids import MerchantId, Realm, network_id, new_id
+from chalicelib.domain.ids import MerchantId, Realm, network_id
 from chalicelib.domain.merchants.merchants import PRESETS, Level, Merchant
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.settings import Settings
@@ -163,10 +163,7 @@ def watch(wired: Services, network: Network, wallet: Wallet) -> None:
 
 def make_merchant(wired: Services, name: str) -> MerchantId:
     """A new merchant; its id."""
-    now = wired.clock.now_ms()
-    merchant = Merchant(MerchantId(new_id("mch", now)), name, now)
-    wired.store.commit([Save(merchant)])
-    return merchant.id
+    return wired.directory.creating(name).run().id
 
 
 def make_key(

@@ -129,6 +129,8 @@ def _refusal(key: ApiKey, client: str, now_ms: int) -> ServiceError | None:
         return InvalidApiKey("This API key was revoked", key.prefix)
     if key.expires_at is not None and key.expires_at <= now_ms:
         return ExpiredApiKey(key.expires_at)
+    if key.suspended_at is not None:
+        return InsufficientPermissions("The operator has suspended this merchant: its API keys are refused", "active merchant", [])
     if not may_come_from(key.ip_whitelist, client):
         return IpNotWhitelisted(client, key.ip_whitelist)
     return None

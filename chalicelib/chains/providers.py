@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.rows import Thin
 from chalicelib.chains.rpc import Request, RpcError, TooMuch, Transport, rows_of
+from chalicelib.domain.scanning.node_reports import Asked
 from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ MOST_COOL_DOWN = 600.0
 SPREAD_SECONDS = 10.0
 """How long a payment that one node has taken is still offered to the others."""
 
+_MOST_WORDS = 100
 _BROADCASTS = frozenset({"eth_sendRawTransaction", "sendrawtransaction", "wallet/broadcasttransaction", "wallet/broadcasthex"})
 _METHOD_NOT_FOUND = -32601
 _NOT_HERE = re.compile(
@@ -61,6 +63,27 @@ class Health:
         self.tip: int | None = None
         self._clock = clock
         self._rests_until = 0.0
+        self._times = self._failed = 0
+        self._seconds = 0.0
+        self._trouble: str | None = None
+
+    def exchanged(self, seconds: float, trouble: str | None = None) -> None:
+        """Count a request for the next report: how long it took, and how it failed, if it did."""
+        self._times += 1
+        self._seconds += seconds
+        if trouble is not None:
+            self._failed += 1
+            self._trouble = trouble
+
+    def asked(self) -> Asked:
+        """What the node was asked since this was last called."""
+        asked = Asked(self._times, self._failed, self._seconds, self._trouble)
+        self._times, self._failed, self._seconds, self._trouble = 0, 0, 0.0, None
+        return asked
+
+    def now(self) -> float:
+        """Seconds on this node's clock."""
+        return self._clock()
 
     @property
     def rests_for(self) -> float:
@@ -142,20 +165,34 @@ class Heard:
         return self._noted(lambda: rows_of(self._transport, method, params, thin, under))
 
     def _noted(self, ask: Callable[[], T]) -> T:
+        health, start = self._health, self._health.now()
         try:
             answer = ask()
-        except Unanswered:
-            self._health.unheard()
+        except Unanswered as error:
+            health.unheard()
+            health.exchanged(health.now() - start, own_words(error))
             raise
-        except (RpcError, Unavailable, Garbled):
-            self._health.heard()
+        except (RpcError, TooMuch):
+            # Which methods it has, and how much it tells at once, is a healthy node's to say.
+            health.heard()
+            health.exchanged(health.now() - start)
             raise
-        self._health.heard()
+        except (Unavailable, Garbled) as error:
+            health.heard()
+            health.exchanged(health.now() - start, own_words(error))
+            raise
+        health.heard()
+        health.exchanged(health.now() - start)
         return answer
 
     @property
     def voteless(self) -> bool:
         return self._health.voteless
+
+
+def own_words(error: Exception) -> str:
+    """What a failure says before it quotes the node: a provider writes anything behind that."""
+    return str(error).partition(":")[0][:_MOST_WORDS]
 
 
 def has_no_vote(node: object) -> bool:

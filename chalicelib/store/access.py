@@ -128,6 +128,7 @@ class Access:
         usable = [
             "attribute_exists(pk)",
             "attribute_not_exists(revoked_at)",
+            "attribute_not_exists(suspended_at)",
             "(attribute_not_exists(expires_at) OR expires_at > :now)",
         ]
         room = [f"(attribute_not_exists({counter}) OR {counter} < {limits[name]})" for name, counter in names.items()]

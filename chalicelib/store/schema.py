@@ -67,6 +67,8 @@ def _endpoint_partition(r: Any) -> str:
 
 RECORDS: dict[str, Kind] = {
     "Merchant": Kind("tenants", lambda r: f"merchant#{r.id}"),
+    # All of them together: they are few, and the operator alone lists them.
+    "ListedMerchant": Kind("tenants", lambda r: "merchants#all", lambda r: r.id),
     "ApiKey": Kind("tenants", lambda r: f"keys#{r.tenant}", lambda r: r.id),
     "Tally": Kind("tenants", lambda r: f"tally#{r.tenant}", lambda r: r.of),
     "Invoice": Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id, invoice_lists, module="invoices.invoices"),
@@ -151,8 +153,11 @@ RECORDS: dict[str, Kind] = {
     "FeeQuote": Kind("chain", lambda r: f"fees#{r.network}"),
     "PaymentHistory": Kind("records", lambda r: f"paid#{r.tenant}", lambda r: r.asset),
     "Payees": Kind("records", lambda r: f"payees#{r.tenant}", lambda r: f"{r.network}#{r.mark}"),
+    # Beside what payouts read: no function that pays reads the tenants' keys.
+    "Suspension": Kind("chain", lambda r: f"suspended#{r.tenant}"),
     "PaymentSwitch": Kind("chain", lambda r: f"switch#{r.realm}"),
     "Trace": Kind("chain", lambda r: f"trace#{r.network}"),
+    "NetworkReport": Kind("chain", lambda r: f"nodes#{r.network}"),
     "NodeSilence": Kind("chain", lambda r: f"silence#{r.network}"),
     "GreyListEntry": Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),
     "MinedBlocks": Kind("chain", lambda r: f"mined#{r.tenant}"),

@@ -52,6 +52,8 @@ class Services:
     gate = Of(lambda wiring: wiring.merchants.gate)
     source_limits = Of(lambda wiring: wiring.merchants.source_limits)
     api_keys = Of(lambda wiring: wiring.merchants.api_keys)
+    directory = Of(lambda wiring: wiring.merchants.directory)
+    suspensions = Of(lambda wiring: wiring.merchants.suspensions)
     merchant_settings = Of(lambda wiring: wiring.merchants.merchant_settings)
     balances = Of(lambda wiring: wiring.merchants.balances)
 
@@ -131,6 +133,7 @@ class Services:
     range_queue = Of(lambda wiring: wiring.scanning.range_queue)
     mempool_scan = Of(lambda wiring: wiring.scanning.mempool_scan)
     rescanner = Of(lambda wiring: wiring.scanning.rescanner)
+    node_reports = Of(lambda wiring: wiring.scanning.node_reports)
     rescans = Of(lambda wiring: wiring.scanning.rescans)
     balance_booker = Of(lambda wiring: wiring.scanning.balance_booker)
 

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from chalicelib.domain.ledger import Balance
     from chalicelib.store.access import Access
     from chalicelib.usecases.merchants.api_keys import ApiKeys
+    from chalicelib.usecases.merchants.directory import Directory
     from chalicelib.usecases.merchants.settings import MerchantSettingsService
     from chalicelib.usecases.merchants.source_limits import SourceLimits
+    from chalicelib.usecases.merchants.suspension import Suspensions
     from chalicelib.wiring.parts import Parts
 
 
@@ -37,6 +39,18 @@ class MerchantWiring:
         from chalicelib.usecases.merchants.api_keys import ApiKeys
 
         return ApiKeys(self._parts.store, self._parts.clock)
+
+    @cached_property
+    def suspensions(self) -> Suspensions:
+        from chalicelib.usecases.merchants.suspension import Suspensions
+
+        return Suspensions(self._parts.store, self._parts.clock)
+
+    @cached_property
+    def directory(self) -> Directory:
+        from chalicelib.usecases.merchants.directory import Directory
+
+        return Directory(self._parts.store, self._parts.clock)
 
     @cached_property
     def merchant_settings(self) -> MerchantSettingsService:

@@ -142,7 +142,7 @@ class Wiring:
     def scanning(self) -> ScanningWiring:
         from chalicelib.wiring.scanning import ScanningWiring
 
-        return ScanningWiring(self.parts, self.chains, self.deposits)
+        return ScanningWiring(self.parts, self.chains, self.deposits, self.nodes)
 
     @cached_property
     def stray_payments(self) -> StrayPaymentWiring:

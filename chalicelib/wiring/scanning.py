@@ -10,16 +10,18 @@ if TYPE_CHECKING:
     from chalicelib.usecases.ports.queues import RangeQueue
     from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
     from chalicelib.usecases.scanning.mempool import Looks, MempoolScan
+    from chalicelib.usecases.scanning.node_reports import NodeReports
     from chalicelib.usecases.scanning.rescans import Rescanner, Rescans
     from chalicelib.usecases.scanning.scanner import Scanner
     from chalicelib.wiring.chains import ChainWiring
     from chalicelib.wiring.deposits import DepositWiring
+    from chalicelib.wiring.nodes import NodeWiring
     from chalicelib.wiring.parts import Parts
 
 
 class ScanningWiring:
-    def __init__(self, parts: Parts, chains: ChainWiring, deposits: DepositWiring) -> None:
-        self._parts, self._chains, self._deposits = parts, chains, deposits
+    def __init__(self, parts: Parts, chains: ChainWiring, deposits: DepositWiring, nodes: NodeWiring) -> None:
+        self._parts, self._chains, self._deposits, self._nodes = parts, chains, deposits, nodes
         self.looks: dict[str, Looks] = {}
 
     def scanner(self, network: Network) -> Scanner:
@@ -27,6 +29,12 @@ class ScanningWiring:
 
         deposits = self._deposits.deposits(network.realm)
         return Scanner(self._chains.context(network), deposits, self.range_queue(network))
+
+    def node_reports(self, network: Network) -> NodeReports:
+        from chalicelib.usecases.scanning.node_reports import NodeReports
+
+        nodes = [node.health for node in self._nodes.nodes(network)]
+        return NodeReports(network, self._chains.reader(network), self._parts.store, self._parts.clock, nodes)
 
     def range_queue(self, network: Network) -> RangeQueue | None:
         """The queue that shares out a backlog; None for a simulated chain, which is read as fast as our own tables."""

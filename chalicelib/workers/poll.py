@@ -76,6 +76,8 @@ def poll(slug: str) -> None:
         for one in polls:
             each.take(one.network.id, one.read_mempool)
         _in_turn(each, {one.network.id: one.follow for one in polls}, whole, LEAST * SECONDS)
+        for one in polls:
+            each.take(one.network.id, one.report)
         # Work without a deadline comes last, and after all realms: a long rescan must hold up none.
         _in_turn(each, {network.id: partial(_rescan, network) for network in active}, whole, LEAST * SECONDS / 2)
 
@@ -146,6 +148,11 @@ class Poll:
             each.take("drain replaced wallets", lambda: wired.drains(network).work(deadline))
             each.take("look at wallets", wired.observer(network).look)
             _by_family(network, each, deadline.at_least(A_LITTLE))
+
+    def report(self) -> None:
+        """Store how the network's nodes did, for the operator. A simulated one has none."""
+        if not self.network.simulated:
+            services().node_reports(self.network).note(self._reached[-1].tip if self._reached else None)
 
     def _follow_the_clock(self) -> None:
         # The process that moved the sandbox's clock may have died before every chain had a block of the new time.

@@ -32,6 +32,7 @@ def prepare(args: argparse.Namespace) -> int:
         raise CanNot(problem)
     create_stack(args.stage, alarm_topic=args.alarm_topic)
     bootstrap.prepare(wired, boto3.client("kms"))
+    wired.directory.list_all()
     if args.stage == "demo" and wired.store.get(Merchant, id=demo.SHOP) is None:
         say(bootstrap.demo_keys(wired))  # to be published: they are shown this once
     print(f"stage {args.stage} is prepared")

@@ -47,6 +47,7 @@ def merchant(args: argparse.Namespace) -> int:
 
 def key(args: argparse.Namespace) -> int:
     """Make an API key; prints it, this once."""
+    from chalicelib.domain.errors import BusinessRule
     from chalicelib.domain.merchants.merchants import Merchant
     from infra import bootstrap
 
@@ -64,7 +65,7 @@ def key(args: argparse.Namespace) -> int:
             ip_whitelist=tuple(args.ip or ()),
             enterprise=args.enterprise,
         )
-    except ValueError as error:  # a permission or an address range that there is not
+    except (ValueError, BusinessRule) as error:  # a permission or an address range that there is not; a suspended merchant
         raise CanNot(str(error)) from error
     say({"key": plain, "realm": args.realm, "level": args.level})
     return 0

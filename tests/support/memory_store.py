@@ -22,7 +22,9 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.kill_switch import PaymentSwitch
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants.merchants import Tally
+from chalicelib.domain.merchants.suspensions import Suspension
 from chalicelib.domain.scanning.internal_transfers import Reconciled
+from chalicelib.domain.scanning.node_reports import NetworkReport
 from chalicelib.domain.screening.grey_list import GreyListEntry
 from chalicelib.domain.transactions.node_silence import NodeSilence
 from chalicelib.domain.transactions.rounds import AskingRound
@@ -69,6 +71,8 @@ KEYS: dict[type, tuple[str, ...]] = {
     PaymentSwitch: ("realm",),
     FeeQuote: ("network",),
     NodeSilence: ("network",),
+    NetworkReport: ("network",),
+    Suspension: ("tenant",),
     AskingRound: ("network", "kind"),
     Sighting: ("network", "subject"),
     EventRecord: ("tenant", "id"),

@@ -52,6 +52,7 @@ _TAGS: dict[str, tuple[str, str]] = {
     "openapi": ("Service", ""),
     "auth": ("Keys", "What a key is and may do; making, rotating and revoking keys."),
     "api-keys": ("Keys", ""),
+    "merchants": ("Operator", "Merchants, and what of the service's own treasury is under way."),
     "merchant": ("Merchant", "The caller's own merchant and its settings."),
     "addresses": ("Addresses", "Deposit addresses, service wallets and the grey list."),
     "coins": ("Coins", "Coins and tokens, with their thresholds and limits."),

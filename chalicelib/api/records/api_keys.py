@@ -27,8 +27,8 @@ class ApiKey(Record):
     key_prefix: str = Field(description="How the key begins.", examples=["sk_test_4Xq9"])
     type: Literal["production", "test"] = Field(description="`test`: of the sandbox.", examples=["test"])
     level: Literal["client", "admin"] = Field(description="Only `admin` keys may do what is the operator's.", examples=["client"])
-    status: Literal["active", "expired", "revoked"] = Field(
-        description="A key of any other status is refused.", examples=["active"]
+    status: Literal["active", "expired", "revoked", "suspended"] = Field(
+        description="Only an active key is let in. `suspended`: the operator has suspended its merchant.", examples=["active"]
     )
     permissions: list[str] = Field(
         description="What it may do: `<resource>:<action>`.", examples=[["addresses:read", "addresses:create"]]

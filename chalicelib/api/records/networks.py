@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from chalicelib.api.records.base import HASH, CamelRecord, Money, Time
+from chalicelib.domain.scanning.node_reports import NodeState
 
 Slug = Annotated[str, Field(description="The network's slug.", examples=["ethereum"])]
 Status = Annotated[
@@ -14,6 +15,46 @@ Status = Annotated[
     Field(description="Whether payments on it are made and seen.", examples=["active"]),
 ]
 Height = Annotated[int, Field(ge=0, description="A block's number.", examples=[19_000_000])]
+
+
+class Node(CamelRecord):
+    """One of a network's nodes, as the last poll left it. Its URL is in the network's configuration."""
+
+    number: Annotated[int, Field(ge=1, description="Its position among `rpcUrls`, from 1 on.", examples=[1])]
+    state: Annotated[
+        NodeState,
+        Field(
+            description="`well`; `failing`: some requests failed; `resting`: left alone for a while after failures; `silent`: no "
+            "answer of any kind; `unasked`: another one answers.",
+            examples=["well"],
+        ),
+    ]
+    height: Annotated[Height | None, Field(description="The last block that it has; null where it did not say.")]
+    latency_ms: Annotated[int | None, Field(ge=0, description="Milliseconds of a request, on average.", examples=[84])]
+    error: Annotated[str | None, Field(description="Its last failure in that poll.", examples=["the node answers HTTP 502"])]
+    asked_at: Annotated[Time | None, Field(description="When it was last asked.")]
+
+
+class Scan(CamelRecord):
+    """How far a network's scan is, and how its nodes do: as the polls stored it, at most once a minute."""
+
+    tip: Annotated[Height | None, Field(description="The chain's height when it was last seen.")]
+    lag_blocks: Annotated[int | None, Field(ge=0, description="Blocks that are not scanned yet.", examples=[0])]
+    last_block_at: Annotated[Time | None, Field(description="The own time of `lastBlock`.")]
+    halted: Annotated[
+        str | None,
+        Field(description="Why nothing is credited on it until an operator takes it up (`resume`); null where it goes on."),
+    ]
+    rewinding_to: Annotated[
+        Height | None, Field(description="The block that a reorganisation is being undone to; null without one.")
+    ]
+    backlog_to: Annotated[
+        Height | None, Field(description="The last block of a backlog that several functions scan; null without.")
+    ]
+    polled_at: Annotated[
+        Time | None, Field(description="When a poll last reported. Null for simulated networks, which have no nodes.")
+    ]
+    nodes: list[Node]
 
 
 class Network(CamelRecord):
@@ -28,6 +69,7 @@ class Network(CamelRecord):
     block_time: Annotated[float, Field(description="Seconds between blocks.", examples=[12])]
     status: Status
     last_block: Annotated[Height | None, Field(description="The last block that was scanned; null before the first.")]
+    scan: Annotated[Scan, Field(description="Shown to admin keys only.")] = None  # type: ignore[assignment]
 
 
 class NetworkDetails(Network):

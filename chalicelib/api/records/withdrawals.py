@@ -117,12 +117,19 @@ class Withdrawal(Record):
     ] = None  # type: ignore[assignment]
     priority: Annotated[Priority, Field(description="What was asked for.", examples=["normal"])]
     pending_reason: Annotated[
-        Literal["approval", "liquidity", "risk", "halted", "fees"],
+        Literal["approval", "liquidity", "risk", "halted", "fees", "suspended"],
         Field(
             description="What a pending one waits for, if for something: an approval; money in the hot wallet; `risk`: the "
             "operator's decision about what `risk` of the record says, or its merchant's balance of the coin to be no longer "
             "negative; `halted`: the operator to let payments go on; `fees`: the network's fee to fall (it fails after 24 hours, "
-            "and the money is available again), its merchant's fee budget of the next day, or the operator's word."
+            "and the money is available again), its merchant's fee budget of the next day, or the operator's word; `suspended`: "
+            "the operator to resume its merchant."
+        ),
+    ] = None  # type: ignore[assignment]
+    merchant_id: Annotated[
+        str,
+        Field(
+            description="Whose it is: in `GET /withdrawals/requests`, for admin keys.", examples=["mch_01jd2w3x4y5z6a7b8c9d0e1f2g"]
         ),
     ] = None  # type: ignore[assignment]
     failure_reason: Annotated[str, Field(description="Why it failed.", examples=["rejected: unknown payee"])] = None  # type: ignore[assignment]

@@ -20,6 +20,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "invoices": ("invoice_settings", "invoices", "one_invoice", "refunds.refunds"),
     "link": ("payment_links.page",),
     "merchant": ("merchant",),
+    "merchants": ("merchants",),
     "networks": ("networks", "rescans", "stakes"),
     "openapi": ("openapi",),
     "pay": ("checkout",),

@@ -110,7 +110,9 @@ class IpRestrictions(Request):
         return tuple(self.allowed_ips) if self.enabled else ()
 
 
-class _KeyTerms(Request):
+class KeyTerms(Request):
+    """Restrictions and expiry of a key."""
+
     restrictions: RestrictionsSet | None = Field(default=None, description="What the key shall be limited to.")
     ip_restrictions: IpRestrictions | None = Field(default=None, description="In the place of `restrictions`.")
     expires_at: Expiry | None = Field(default=None)
@@ -143,7 +145,7 @@ class _KeyTerms(Request):
         return terms
 
 
-class KeyCreate(_KeyTerms):
+class KeyCreate(KeyTerms):
     """A key that shall be made."""
 
     name: KeyName
@@ -159,7 +161,7 @@ class KeyCreate(_KeyTerms):
         return {**super().terms(), "name": self.name, "permissions": permissions_of(self.permissions)}
 
 
-class KeyUpdate(_KeyTerms):
+class KeyUpdate(KeyTerms):
     """What is left out stays."""
 
     selecting = frozenset()
@@ -201,7 +203,11 @@ API_KEYS = Listing(
             "Without it, that of the key that asks. A production key may ask for `test`; a test key finds no others.",
         ),
         choice(
-            "status", lambda r, _: status_of(r, _now.get()), ("active", "expired", "revoked"), "What it is now.", sortable=False
+            "status",
+            lambda r, _: status_of(r, _now.get()),
+            ("active", "expired", "revoked", "suspended"),
+            "What it is now.",
+            sortable=False,
         ),
         choice("level", lambda r, _: r.level, ("client", "admin"), "Whose operations it may do."),
         time("expires_at", lambda r, _: r.expires_at, "When it ends by itself."),

@@ -19,6 +19,7 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import MOST_CONFIRMATIONS, Catalogue, Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.errors import FieldProblem
+from chalicelib.domain.scanning.node_reports import NetworkReport, NodeReport
 from chalicelib.domain.times import iso
 from chalicelib.usecases.catalogue.networks import MOST_NODES, MOST_USD
 from chalicelib.usecases.catalogue.node_urls import MAX_URL, url_problem
@@ -176,10 +177,16 @@ class NetworkChange(CamelRequest):
     answer="list[networks.Network]",
 )  # fmt: skip
 def list_networks(ctx: Ctx, query: PageQuery) -> Answer:
-    """All of them, also those that are inactive, with the last block that was scanned. Test keys see the simulated ones."""
+    """All of them, also those that are inactive, with the last block that was scanned. Test keys see the simulated ones. `scan` is
+    shown to admin keys only: how far the scan is behind the chain, whether it is halted, and how its nodes did in the last poll."""
     networks = list(ctx.catalogue.networks.values())
-    scanned: list[_Scanned] = list(zip(networks, cursors(ctx, networks), strict=True))
-    return Answer([listed(network, cursor) for network, cursor in NETWORKS.array(ctx, query, scanned)])
+    found, reports = progress(ctx, networks)
+    scanned: list[_Scanned] = list(zip(networks, found, strict=True))
+    shown = [
+        {**listed(network, cursor), **scan_of(ctx, cursor, reports.get(network.id))}
+        for network, cursor in NETWORKS.array(ctx, query, scanned)
+    ]
+    return Answer(shown)
 
 
 @endpoint(
@@ -218,7 +225,8 @@ def change_network(ctx: Ctx, body: NetworkChange) -> Answer:
 
 def detailed(ctx: Ctx, network: Network) -> dict[str, Any]:
     """A network with its configuration, as the caller may see it."""
-    record = listed(network, cursors(ctx, [network])[0])
+    (cursor,), reports = progress(ctx, [network])
+    record = listed(network, cursor) | scan_of(ctx, cursor, reports.get(network.id))
     record |= {
         "slug": network.slug,
         "chainId": network.chain_id,
@@ -260,6 +268,47 @@ def last_number_blocks(ctx: Ctx, query: PageQuery) -> Answer:
     networks = list(ctx.catalogue.networks.values())
     scanned: list[_Scanned] = list(zip(networks, cursors(ctx, networks), strict=True))
     return Answer([block_info(network, cursor) for network, cursor in BLOCKS.array(ctx, query, scanned)])
+
+
+def progress(ctx: Ctx, networks: list[Network]) -> tuple[list[Cursor | None], dict[str, NetworkReport]]:
+    """How far each is scanned; and for admin keys how its nodes did, by network, where a poll has told that."""
+    wanted: list[tuple[type[Any], dict[str, str]]] = [(Cursor, {"network": network.id}) for network in networks]
+    if ctx.key.level == "admin":
+        wanted += [(NetworkReport, {"network": network.id}) for network in networks if not network.simulated]
+    found: list[Any] = ctx.services.store.get_many(wanted)
+    reports = [report for report in found[len(networks) :] if report is not None]
+    return found[: len(networks)], {report.network: report for report in reports}
+
+
+def scan_of(ctx: Ctx, cursor: Cursor | None, report: NetworkReport | None) -> dict[str, Any]:
+    """What an operator is shown of a network's scan; nothing for other keys."""
+    if ctx.key.level != "admin":
+        return {}
+    heights = [cursor.tip] if cursor is not None else []
+    heights += [report.tip] if report is not None and report.tip is not None else []
+    tip = max(heights, default=None)
+    scan = {
+        "tip": tip,
+        "lagBlocks": None if tip is None or cursor is None else max(0, tip - cursor.number),
+        "lastBlockAt": None if cursor is None else iso(cursor.block_time),
+        "halted": None if cursor is None else cursor.halted,
+        "rewindingTo": None if cursor is None else cursor.rewind_to,
+        "backlogTo": None if cursor is None else cursor.ranges_to,
+        "polledAt": None if report is None else iso(report.at),
+        "nodes": [] if report is None else [_node(node) for node in report.nodes],
+    }
+    return {"scan": scan}
+
+
+def _node(node: NodeReport) -> dict[str, Any]:
+    return {
+        "number": node.number,
+        "state": node.state,
+        "height": node.height,
+        "latencyMs": node.latency_ms,
+        "error": node.trouble,
+        "askedAt": None if node.asked_at is None else iso(node.asked_at),
+    }
 
 
 def cursors(ctx: Ctx, networks: list[Network]) -> list[Cursor | None]:

@@ -51,8 +51,8 @@ class ApiKey:
     """An API key. The key itself is shown once and never stored: `hash` is its SHA-256, `prefix` what may be shown of it.
 
     Times in milliseconds since 1970; `rate_limit` per minute and `daily_limit` per day may only lower the key type's own.
-    `replaced_by` is the id of its successor after a rotation, `created_by` that of the key that made this one (None: the operator
-    did, at the command line).
+    `suspended_at` is there while its merchant is suspended. `replaced_by` is the id of its successor after a rotation, `created_by`
+    that of the key that made this one (None: the operator did, at the command line).
     """
 
     id: str
@@ -72,6 +72,7 @@ class ApiKey:
     enterprise: bool = False
     replaced_by: str | None = None
     created_by: str | None = None
+    suspended_at: int | None = None
     version: int = 1
 
     @property

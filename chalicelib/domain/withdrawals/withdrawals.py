@@ -15,7 +15,7 @@ from chalicelib.domain.withdrawals.approvals import Approval
 from chalicelib.domain.withdrawals.fee_budget import Borne
 
 WithdrawalStatus = Literal["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"]
-PendingReason = Literal["approval", "liquidity", "risk", "halted", "fees"]
+PendingReason = Literal["approval", "liquidity", "risk", "halted", "fees", "suspended"]
 Priority = Literal["low", "normal", "high", "urgent"]
 PRIORITIES: tuple[Priority, ...] = ("low", "normal", "high", "urgent")
 FEE_TENTHS: dict[Priority, int] = {"low": 8, "normal": 10, "high": 15, "urgent": 20}

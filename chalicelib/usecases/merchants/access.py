@@ -94,8 +94,8 @@ class Gate(Protocol):
     def admit(
         self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int, asked: Asked = ANYTHING, requests: int = 1
     ) -> Admission | None:
-        """Count one request, unless the key is revoked, expired, at a limit, or not what is `asked` of it. One that is as much work
-        as several counts as so many `requests`, of which the last may go beyond a limit.
+        """Count one request, unless the key is revoked, expired, suspended, at a limit, or not what is `asked` of it. One that is
+        as much work as several counts as so many `requests`, of which the last may go beyond a limit.
 
         On the demo, whose keys are public, each caller has limits of its own. Returns None for an unknown key. Raises
         Unavailable.
@@ -197,8 +197,8 @@ def hash_key(key: str) -> str:
 
 
 def alive(key: ApiKey, now_ms: int) -> bool:
-    """Whether the key is neither revoked nor expired."""
-    return key.revoked_at is None and (key.expires_at is None or key.expires_at > now_ms)
+    """Whether the key is neither revoked nor expired, nor its merchant suspended."""
+    return key.revoked_at is None and key.suspended_at is None and (key.expires_at is None or key.expires_at > now_ms)
 
 
 def limits_of(key: ApiKey) -> tuple[Window, Window, Window]:

@@ -24,6 +24,7 @@ from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import without_none
 from chalicelib.usecases.merchants.access import alive, issue_key, limits_of, networks_of
+from chalicelib.usecases.merchants.suspension import unless_suspended
 from chalicelib.usecases.ports.changes import Change, Enforce, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
@@ -105,10 +106,12 @@ class ApiKeys:
                 return
 
     def add(self, key: ApiKey) -> None:
-        """Store a new key, as the operator does: no maximum, no maker. Raises Conflict when it exists, Unavailable."""
+        """Store a new key, as the operator does: no maximum, no maker. Raises Conflict when it exists, BusinessRule where its
+        merchant is suspended, Unavailable."""
 
         def decide() -> None:
-            self._store.commit([*_saved(key), Save(self._tally(key.tenant).plus(1))])
+            unsuspended = unless_suspended(self._store, key.tenant)
+            self._store.commit([*_saved(key), Save(self._tally(key.tenant).plus(1)), unsuspended])
 
         until_settled(decide)
 
@@ -137,7 +140,8 @@ class ApiKeys:
             tally = self._tally(owner)
             if tally.count >= MAX_KEYS:
                 raise BusinessRule("name", f"at most {MAX_KEYS} keys may be in use: revoke those that are not needed")
-            return Prepared(made, [Still(by), *_saved(made[0]), Save(tally.plus(1))])
+            unsuspended = unless_suspended(self._store, maker.tenant)
+            return Prepared(made, [Still(by), *_saved(made[0]), Save(tally.plus(1)), unsuspended])
 
         return Creation(self._store, prepare)
 
@@ -212,7 +216,8 @@ class ApiKeys:
             after = (
                 replace(left, expires_at=min(until, before.expires_at or until)) if overlap > 0 else replace(left, revoked_at=now)
             )
-            return Prepared(made, [*_unless_itself(by, before), *_saved(after), *_saved(made[0])])
+            unsuspended = unless_suspended(self._store, changer.tenant)
+            return Prepared(made, [*_unless_itself(by, before), *_saved(after), *_saved(made[0]), unsuspended])
 
         return Creation(self._store, prepare)
 
@@ -340,7 +345,9 @@ def type_of(key: ApiKey) -> str:
 
 
 def status_of(key: ApiKey, now: int) -> str:
-    """`active`, `expired` or `revoked` at `now`, in milliseconds since 1970."""
+    """`active`, `expired`, `suspended` or `revoked` at `now`, in milliseconds since 1970."""
     if key.revoked_at is not None:
         return "revoked"
+    if key.suspended_at is not None:
+        return "suspended"
     return "expired" if key.expires_at is not None and key.expires_at <= now else "active"

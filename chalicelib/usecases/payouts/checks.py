@@ -11,6 +11,7 @@ from chalicelib.domain.catalogue.coin_settings import NoFreshRate, amount_text, 
 from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.ledger import Balance
+from chalicelib.domain.merchants.suspensions import Suspension
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order, waiting_order
 from chalicelib.domain.withdrawals.withdrawals import FEES_WAIT_MS, PendingReason, Withdrawal
@@ -43,11 +44,16 @@ class PayoutChecks:
     def stopped(self, network: Network, before: Withdrawal) -> bool:
         """Whether something has to happen with a withdrawal first that is pending, or between bundles; the record says what.
 
-        Somebody has to decide, which asks for it again, or its merchant's balance is negative: then the sweep does.
+        Somebody has to decide, which asks for it again; or its merchant is suspended, or has a negative balance: then the sweep
+        does.
         """
         if before.waits_for_approval or before.pending_reason == "approval":
             return True
-        owed = self._store.get(Balance, tenant=before.tenant, asset=before.asset)
+        tenant = {"tenant": before.tenant}
+        suspension, owed = self._store.get_many([(Suspension, tenant), (Balance, {**tenant, "asset": before.asset})])
+        if suspension is not None and suspension.suspended:
+            self._wait(network, before, "suspended", "until its merchant is resumed")
+            return True
         if owed is not None and owed.available < 0:
             # A reorganisation took a deposit whose money was already spent: nothing goes out until that is made good.
             self._wait(network, before, "risk", "for the balance of its merchant, which is negative")
@@ -126,7 +132,7 @@ class PayoutChecks:
         self._store.commit(moved_in_line(before, halted))
 
     def _wait(self, network: Network, before: Withdrawal, reason: PendingReason, what: str) -> None:
-        if before.pending_reason != reason:
+        if reason not in (before.pending_reason, "suspended"):  # that is an operator's own decision
             log.warning("ALARM %s: %s waits %s", network.id, before.id, what)
         now = self._clock.now_ms()
         due = aside_order(before, now + RETRY_MS)

@@ -143,5 +143,5 @@ class IdleRetries:
 
 
 def _stands_still(withdrawal: Withdrawal, now: int) -> bool:
-    waits = withdrawal.pending_reason in ("liquidity", "risk", "fees")
+    waits = withdrawal.pending_reason in ("liquidity", "risk", "fees", "suspended")
     return withdrawal.status == "processing" and now - withdrawal.updated_at >= (RETRY_MS if waits else IDLE_MS)

@@ -11,6 +11,8 @@ from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.withdrawals import PENDING, WITHDRAWALS
 from chalicelib.api.models import Request
 from chalicelib.api.routes import endpoint
+from chalicelib.domain.ids import tenant_parts
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.withdrawals.approvals import Approver
 
 
@@ -50,11 +52,23 @@ class Decision(Request):
 def list_requests(ctx: Ctx, query: ListQuery) -> Answer:
     """An admin key sees those of all merchants in its realm, a client key its merchant's own: those that wait for signatures, for
     the operator's word about the grey list (`pending_reason: approval`), or for its decision about a risk (`pending_reason:
-    risk`). Those that wait with `pending_reason: fees` are there, too: they go on by themselves, and an operator may let them."""
-    listing = PENDING if ctx.key.level == "admin" else WITHDRAWALS
+    risk`). Those that wait with `pending_reason: fees` are there, too: they go on by themselves, and an operator may let them.
+    Asked for by `pending_reason`, all that wait with it are listed, those too that nobody can decide about. `merchant_id` is shown
+    to admin keys."""
+    admin = ctx.key.level == "admin"
+    listing = PENDING if admin else WITHDRAWALS
     waiting = [listing.condition("status", "pending")]
-    found, pagination = listing.page(ctx, query, also=waiting, where=lambda w: w.waits_for_approval or w.waits_for_fees)
-    return Answer([ctx.views.withdrawal(w) for w in found], pagination)
+    by_reason = any(condition.field.name == "pending_reason" for condition in query.conditions)
+    found, pagination = listing.page(ctx, query, also=waiting, where=None if by_reason else _to_be_decided)
+    return Answer([{**ctx.views.withdrawal(w), **(_owner(w) if admin else {})} for w in found], pagination)
+
+
+def _to_be_decided(withdrawal: Withdrawal) -> bool:
+    return withdrawal.waits_for_approval or withdrawal.waits_for_fees
+
+
+def _owner(withdrawal: Withdrawal) -> dict[str, str]:
+    return {"merchant_id": tenant_parts(withdrawal.tenant)[0]}
 
 
 def _approver(ctx: Ctx, body: Decision) -> Approver:
