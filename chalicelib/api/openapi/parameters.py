@@ -23,6 +23,7 @@ _IDS: dict[str, str] = {
     "/events/": "The event's id (`evt_…`).",
     "/invoices/": "The invoice's id (`inv_…`).",
     "/link/": "The payment link's id (`plk_…`).",
+    "/merchants/": "The merchant's id (`mch_…`).",
     "/networks/": "The id that the rescan's order was answered with (`rsc_…`).",
     "/payment-links/": "The payment link's id (`plk_…`).",
     "/pay/": "The invoice's id (`inv_…`).",

@@ -140,7 +140,7 @@ class ApiKeys:
             tally = self._tally(owner)
             if tally.count >= MAX_KEYS:
                 raise BusinessRule("name", f"at most {MAX_KEYS} keys may be in use: revoke those that are not needed")
-            unsuspended = unless_suspended(self._store, maker.tenant)
+            unsuspended = unless_suspended(self._store, owner)
             return Prepared(made, [Still(by), *_saved(made[0]), Save(tally.plus(1)), unsuspended])
 
         return Creation(self._store, prepare)
@@ -216,7 +216,7 @@ class ApiKeys:
             after = (
                 replace(left, expires_at=min(until, before.expires_at or until)) if overlap > 0 else replace(left, revoked_at=now)
             )
-            unsuspended = unless_suspended(self._store, changer.tenant)
+            unsuspended = unless_suspended(self._store, before.tenant)
             return Prepared(made, [*_unless_itself(by, before), *_saved(after), *_saved(made[0]), unsuspended])
 
         return Creation(self._store, prepare)
