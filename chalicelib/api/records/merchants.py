@@ -49,4 +49,4 @@ class MerchantDetails(Record):
     id: Annotated[str, Field(description="Names the merchant.", examples=["mch_01jd2w3x4y5z6a7b8c9d0e1f2g"])]
     name: Annotated[str, Field(description="What the operator calls it.", examples=["Acme Shoes"])]
     created_at: Time
-    environments: list[Environment]
+    environments: Annotated[list[Environment], Field(description="One for each environment that the asking key reaches.")]

@@ -54,7 +54,7 @@ class Scan(CamelRecord):
     polled_at: Annotated[
         Time | None, Field(description="When a poll last reported. Null for simulated networks, which have no nodes.")
     ]
-    nodes: list[Node]
+    nodes: Annotated[list[Node], Field(description="In the order of `rpcUrls`; none of a simulated network.")]
 
 
 class Network(CamelRecord):

@@ -231,8 +231,8 @@ def test_rate_classes_are_the_published_ones() -> None:
         assert route.rate_class == expected, f"{route.method} {route.path}"
 
 
-OPERATORS = {"coins", "networks", "openapi"}
-"""First parts of paths whose things belong to the operator, and that all merchants see alike."""
+OPERATORS = {"coins", "merchants", "networks", "openapi"}
+"""First parts of paths whose things belong to the operator: all merchants see them alike, or admin keys alone see them at all."""
 
 
 @pytest.fixture(scope="module")
