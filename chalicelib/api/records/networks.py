@@ -43,7 +43,10 @@ class Scan(CamelRecord):
     last_block_at: Annotated[Time | None, Field(description="The own time of `lastBlock`.")]
     halted: Annotated[
         str | None,
-        Field(description="Why nothing is credited on it until an operator takes it up (`resume`); null where it goes on."),
+        Field(
+            description="Why nothing is credited on it until an operator takes it up (`resume`); null where it goes on.",
+            examples=["a fork deeper than what is remembered"],
+        ),
     ]
     rewinding_to: Annotated[
         Height | None, Field(description="The block that a reorganisation is being undone to; null without one.")
