@@ -103,6 +103,8 @@ RECORDS: dict[str, Kind] = {
     "Spent": Kind("records", lambda r: f"spent#{r.tenant}", lambda r: r.asset),
     "PayeeSpent": Kind("records", lambda r: f"payee#{r.tenant}", lambda r: f"{r.asset}#{r.address}"),
     "MerchantSettings": Kind("records", lambda r: f"mset#{r.tenant}"),
+    "ShopLooks": Kind("records", lambda r: f"shop#{r.tenant}"),
+    "ShopLogo": Kind("records", lambda r: f"shoplogo#{r.tenant}"),
     "FeesBorne": Kind("records", lambda r: f"borne#{r.tenant}", lambda r: r.network),
     "FeeBudget": Kind("records", lambda r: f"feebudget#{r.tenant}"),
     "StoredAnswer": Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),

@@ -17,8 +17,9 @@ from chalicelib.web.choice import is_choosable, misdirected, offers, paid_in, ra
 HEADERS = {
     **parts.HEADERS,
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        # In nobody's frame: a page around it could cover the address with another one.
+        # data: for the shop's logo and the icons of wallets, which are shown as images alone.
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        # In nobody's frame but those of the sites that the merchant lists (`web.framing`).
         "base-uri 'self'; form-action 'none'; frame-ancestors 'none'"
     ),
 }

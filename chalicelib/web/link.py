@@ -35,8 +35,8 @@ def headers(public_url: str | None) -> dict[str, str]:
     base = urlsplit(public_url or "")
     goes = f"'self' {base.scheme}://{base.netloc}" if base.scheme and base.netloc else "'self'"
     policy = (
-        "default-src 'none'; style-src 'self'; img-src 'self'; "
-        # In nobody's frame: a page around it could cover the price with another one.
+        "default-src 'none'; style-src 'self'; img-src 'self' data:; "
+        # In nobody's frame but those of the sites that the merchant lists (`web.framing`).
         f"base-uri 'self'; form-action {goes}; frame-ancestors 'none'"
     )
     return {**parts.HEADERS, "Content-Security-Policy": policy}

@@ -19,7 +19,7 @@ HEADERS = {
     "X-Robots-Tag": "noindex",
 }
 """Of each page, beside its Content-Security-Policy."""
-NO_FORMS = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'"
+NO_FORMS = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'self'; form-action 'none'; frame-ancestors 'none'"
 """The policy of a page without scripts and forms."""
 NOTHING_TO_PAY = "There is nothing to pay here. Look at the link again, or ask the shop for a new one."
 _ICONS = {

@@ -55,6 +55,7 @@ class Services:
     directory = Of(lambda wiring: wiring.merchants.directory)
     suspensions = Of(lambda wiring: wiring.merchants.suspensions)
     merchant_settings = Of(lambda wiring: wiring.merchants.merchant_settings)
+    shops = Of(lambda wiring: wiring.merchants.shops)
     balances = Of(lambda wiring: wiring.merchants.balances)
 
     deriver = Of(lambda wiring: wiring.custody.deriver)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.merchants.api_keys import ApiKeys
     from chalicelib.usecases.merchants.directory import Directory
     from chalicelib.usecases.merchants.settings import MerchantSettingsService
+    from chalicelib.usecases.merchants.shop import Shops
     from chalicelib.usecases.merchants.source_limits import SourceLimits
     from chalicelib.usecases.merchants.suspension import Suspensions
     from chalicelib.wiring.parts import Parts
@@ -57,6 +58,12 @@ class MerchantWiring:
         from chalicelib.usecases.merchants.settings import MerchantSettingsService
 
         return MerchantSettingsService(self._parts.store, self._parts.realm_clock)
+
+    @cached_property
+    def shops(self) -> Shops:
+        from chalicelib.usecases.merchants.shop import Shops
+
+        return Shops(self._parts.store)
 
     def balances(self, tenant: TenantId) -> list[Balance]:
         """Every balance that the merchant ever had."""

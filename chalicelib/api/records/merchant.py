@@ -44,8 +44,29 @@ class MultisigConfig(Record):
     signers: Annotated[list[MultisigSigner], Field(description="Whose signatures count.")]
 
 
+class Shop(CamelRecord):
+    """What payers see of the shop."""
+
+    name: Annotated[str | None, Field(description="Stands at the top of the pages.", examples=["Shoes & Co"])]
+    color: Annotated[str | None, Field(pattern="^#[0-9a-f]{6}$", description="Of buttons and bars.", examples=["#0b6e4f"])]
+    logo: Annotated[
+        str | None,
+        Field(
+            description="A PNG in base64, as it was rewritten.",
+            examples=["iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg=="],
+        ),
+    ]
+    frame_ancestors: Annotated[
+        list[str],
+        Field(
+            description="Origins whose pages may show the checkout and payment links in a frame.",
+            examples=[["https://shop.example"]],
+        ),
+    ]
+
+
 class MerchantSettings(Record):
-    """What the merchant has decided about its withdrawals."""
+    """What the merchant has decided about its withdrawals, and how payers see its shop."""
 
     whitelist_enforced: Annotated[bool, Field(description="Withdrawals to addresses outside of the whitelist are refused.")]
     multisig_config: Annotated[MultisigConfig, Field(description="Who has to sign large withdrawals.")]
@@ -56,5 +77,6 @@ class MerchantSettings(Record):
             examples=["500"],
         ),
     ]
-    revision: Annotated[int, Field(description="Counts the changes; signed changes name it.", examples=[3])]
+    shop: Annotated[Shop, Field(description="What payers see of the shop.")]
+    revision: Annotated[int, Field(description="Counts the changes that signers guard; signed changes name it.", examples=[3])]
     updated_at: Annotated[Time | None, Field(description="Null before the first change.")]

@@ -96,17 +96,21 @@ def choose_coin(ctx: Ctx, body: ChoiceRequest) -> Answer:
 
 def _page(ctx: Ctx, found: Checkout, refused: ServiceError | None = None) -> Answer:
     from chalicelib.web import checkout as page
+    from chalicelib.web.framing import framed
 
     shown = ctx.services.checkouts.public(found)
     state = to_json({name: value for name, value in shown.items() if name not in _PASSING})
     names = ctx.services.checkouts.names(found)
     said = None if refused is None else _words(refused)
     testnet = found.network.realm == "test"
+    shops, tenant = ctx.services.shops, found.invoice.tenant
+    shown |= {"shop": shops.shown(tenant)}
     if found.invoice.payment_link is not None:
         shown |= {"again": f"link/{found.invoice.payment_link}"}
     text = page.page(page_root(ctx, "pay"), ctx.param("invoiceId"), shown, state, found.network.name, testnet, names, said)
     status = 200 if refused is None else STATUS[refused.code]
-    return Answer(None, status=status, text=text, headers=_headers("accept" in shown))
+    headers = framed(_headers("accept" in shown), shops.looks(tenant).frame_ancestors)
+    return Answer(None, status=status, text=text, headers=headers)
 
 
 def _unknown(ctx: Ctx) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -14,6 +15,7 @@ from chalicelib.api.fields import amount_schema
 from chalicelib.api.models import ChangeSignature, Request
 from chalicelib.api.resources.whitelist import PlainAmount, plain_amount, signed
 from chalicelib.api.routes import endpoint
+from chalicelib.api.shop_fields import ShopChange, problems_of
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem, NotFound
 from chalicelib.domain.merchants.merchants import Merchant
@@ -96,12 +98,15 @@ class MultisigRequest(Request):
         )
 
 
+CHANGEABLE = ("whitelist_enforced", "multisig_config", "refundDailyLimitUSD", "shop")
+
+
 class SettingsChange(Request):
     """What is not sent stays as it is."""
 
     model_config = ConfigDict(
         json_schema_extra={
-            "anyOf": [{"required": [name]} for name in ("whitelist_enforced", "multisig_config", "refundDailyLimitUSD")],
+            "anyOf": [{"required": [name]} for name in CHANGEABLE],
             "examples": [{"whitelist_enforced": True}],
         }
     )
@@ -116,6 +121,7 @@ class SettingsChange(Request):
             examples=["500"],
         ),
     ] = None
+    shop: Annotated[ShopChange | None, Field(description="What payers see of the shop. No signature is needed for it.")] = None
     signatures: Annotated[
         list[ChangeSignature],
         Field(
@@ -127,9 +133,15 @@ class SettingsChange(Request):
 
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
-        if all(sent.get(name) is None for name in ("whitelist_enforced", "multisig_config", "refundDailyLimitUSD")):
-            return [FieldProblem("body", None, ("must have whitelist_enforced, multisig_config or refundDailyLimitUSD",))]
-        return []
+        if all(sent.get(name) is None for name in CHANGEABLE):
+            return [FieldProblem("body", None, (f"must have {', '.join(CHANGEABLE[:-1])} or {CHANGEABLE[-1]}",))]
+        shop = sent.get("shop")
+        empty = ShopChange.changes_nothing(shop) if isinstance(shop, dict) else []
+        return [replace(problem, field="shop") for problem in empty]
+
+    @classmethod
+    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+        return problems_of(sent.get("shop"), allow_private=ctx.services.settings.webhooks_private)
 
 
 @endpoint(
@@ -154,16 +166,17 @@ def get_merchant(ctx: Ctx) -> Answer:
 
 @endpoint(
     "GET", "/merchant/settings", family="envelope", permission="merchant:read", answer="merchant.MerchantSettings",
-    summary="What the merchant has decided about its withdrawals",
+    summary="What the merchant has decided about its withdrawals, and how payers see its shop",
 )  # fmt: skip
 def get_settings(ctx: Ctx) -> Answer:
-    """Test and live keys have settings of their own. `revision` counts the changes; signed changes name it."""
-    return Answer(settings_view(ctx.services.merchant_settings.get(ctx.tenant)))
+    """Test and live keys have settings of their own. `revision` counts the changes that signers guard; signed changes name it."""
+    settings, shop = ctx.services.merchant_settings.with_shop(ctx.tenant)
+    return Answer(settings_view(settings) | {"shop": shop.view()})
 
 
 @endpoint(
     "PUT", "/merchant/settings", family="envelope", permission="merchant:write", body=SettingsChange,
-    answer="merchant.MerchantSettings", summary="Enforce the whitelist, ask for signatures on large withdrawals",
+    answer="merchant.MerchantSettings", summary="Enforce the whitelist, ask for signatures on large withdrawals, name the shop",
 )  # fmt: skip
 def change_settings(ctx: Ctx, body: SettingsChange) -> Answer:
     """`multisig_config` is replaced as a whole, and needs the permission `withdrawals:write` beside `merchant:write`. Each signer
@@ -173,11 +186,14 @@ def change_settings(ctx: Ctx, body: SettingsChange) -> Answer:
     change without signatures first. `threshold_amount` is in coin units, whichever the coin, and compared with all that was
     withdrawn of the coin in 24 hours without signatures. Withdrawals that wait already are judged by the configuration of their
     creation. While `whitelist_enforced` is on, refunds and payout links go to any address, up to `refundDailyLimitUSD`; the text
-    to sign has it where it is not 0."""
+    to sign has it where it is not 0.
+
+    `shop` changes field by field and is guarded by no signer: no money follows from it. Pages show it within 30 seconds."""
     if body.multisig_config is not None and "withdrawals:write" not in ctx.key.permissions:
         raise InsufficientPermissions("multisig_config needs withdrawals:write", "withdrawals:write", ctx.key.permissions)
     multisig = None if body.multisig_config is None else body.multisig_config.config()
-    changed = ctx.services.merchant_settings.change(
-        ctx.tenant, ctx.key.id, body.whitelist_enforced, multisig, signed(body.signatures), body.refundDailyLimitUSD
+    shop = None if body.shop is None else body.shop.wanted(allow_private=ctx.services.settings.webhooks_private)
+    changed, shown = ctx.services.merchant_settings.change(
+        ctx.tenant, ctx.key.id, body.whitelist_enforced, multisig, signed(body.signatures), body.refundDailyLimitUSD, shop
     )
-    return Answer(settings_view(changed))
+    return Answer(settings_view(changed) | {"shop": shown.view()})

@@ -19,8 +19,9 @@ from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.approvals import MultisigConfig, Signer, settings_text
 from chalicelib.encoding.ed25519 import check_public_key
 from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.merchants.shop import Shop, Wanted, changed, keys_of
 from chalicelib.usecases.merchants.signer_guard import Signatures, check_signed
-from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 
@@ -35,6 +36,11 @@ class MerchantSettingsService:
         """The stored settings, or the defaults: nothing enforced, nobody signs."""
         return self._store.get(MerchantSettings, tenant=tenant) or MerchantSettings(tenant)
 
+    def with_shop(self, tenant: TenantId) -> tuple[MerchantSettings, Shop]:
+        """The same, and the shop as its payers see it: one read."""
+        settings, looks, logo = self._store.get_many([(MerchantSettings, {"tenant": tenant}), *keys_of(tenant)])
+        return settings or MerchantSettings(tenant), Shop.of(tenant, looks, logo)
+
     def change(
         self,
         tenant: TenantId,
@@ -43,29 +49,34 @@ class MerchantSettingsService:
         multisig: MultisigConfig | None,
         signatures: Signatures = (),
         refund_daily_limit_usd: str | None = None,
-    ) -> MerchantSettings:
-        """Replace what is not None. `by` is the key's id; `signatures` are pairs of signer id and signature over the text of the
-        change. Raises BusinessRule.
+        shop: Wanted | None = None,
+    ) -> tuple[MerchantSettings, Shop]:
+        """Replace what is not None, and what `shop` names of the shop. `by` is the key's id; `signatures` are pairs of signer id
+        and signature over the text of the change, which the shop is no part of. All in one transaction. Raises BusinessRule.
         """
         if multisig is not None:
             check_config(multisig)
 
-        def decide() -> MerchantSettings:
-            before = self.get(tenant)
+        def decide() -> tuple[MerchantSettings, Shop]:
+            before, shop_before = self.with_shop(tenant)
+            now = self._clock.now_ms()
+            shop_after, changes = changed(shop_before, shop or {}, by, now)
             after = replace(
                 before,
                 whitelist_enforced=before.whitelist_enforced if whitelist_enforced is None else whitelist_enforced,
                 multisig=before.multisig if multisig is None else multisig,
                 refund_daily_limit_usd=before.refund_daily_limit_usd if refund_daily_limit_usd is None else refund_daily_limit_usd,
             )
-            if after == before:
-                return before
-            new = _new_signers(before.multisig, after.multisig)
-            if new or (before.multisig.enabled and after != replace(before, whitelist_enforced=True)):
-                check_signed(settings_text(tenant, before.version, guarded(after)), before.multisig, new, signatures)
-            after = replace(after, updated_at=self._clock.now_ms(), updated_by=by, version=version_after(before))
-            self._store.commit([Save(after)])
-            return after
+            own: list[Change] = []
+            if after != before:
+                new = _new_signers(before.multisig, after.multisig)
+                if new or (before.multisig.enabled and after != replace(before, whitelist_enforced=True)):
+                    check_signed(settings_text(tenant, before.version, guarded(after)), before.multisig, new, signatures)
+                after = replace(after, updated_at=now, updated_by=by, version=version_after(before))
+                own = [Save(after)]
+            if own or changes:
+                self._store.commit([*own, *changes])
+            return after, shop_after
 
         return until_settled(decide)
 

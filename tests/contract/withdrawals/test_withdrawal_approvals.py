@@ -328,7 +328,8 @@ def signed_change(edge: Edge, now: Any, after: dict[str, Any], *signers: Signer)
 def test_settings(edge: Edge) -> None:
     first = edge.call("GET", "/v1/merchant/settings").json["data"]
     nobody = {"enabled": False, "required_signatures": 0, "total_signers": 0, "threshold_amount": "0", "signers": []}
-    rest = {"refundDailyLimitUSD": "0", "revision": 0, "updated_at": None}
+    shop = {"name": None, "color": None, "logo": None, "frameAncestors": []}
+    rest = {"refundDailyLimitUSD": "0", "shop": shop, "revision": 0, "updated_at": None}
     assert first == {"whitelist_enforced": False, "multisig_config": nobody, **rest}
     changed = settings(edge, whitelist_enforced=True).json["data"]
     assert (changed["whitelist_enforced"], changed["multisig_config"], changed["revision"]) == (True, nobody, 1)

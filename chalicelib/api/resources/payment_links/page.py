@@ -95,6 +95,7 @@ def _by_form(ctx: Ctx, body: LinkOpen) -> Answer:
 
 def _page(ctx: Ctx, status: int, typed: str | None = None, refused: str | None = None) -> Answer:
     from chalicelib.web import link as page
+    from chalicelib.web.framing import framed
 
     headers = {**page.headers(ctx.services.settings.public_url), "Cache-Control": "no-store"}
     try:
@@ -103,7 +104,9 @@ def _page(ctx: Ctx, status: int, typed: str | None = None, refused: str | None =
     except NotFound:
         return Answer(None, status=404, text=page.unknown(page_root(ctx, "link")), headers=headers)
     realm = tenant_parts(stocked.link.tenant)[1]
-    shown = page_view(stocked, over, ctx.services.catalogue(realm))
+    shops, tenant = ctx.services.shops, stocked.link.tenant
+    shown = page_view(stocked, over, ctx.services.catalogue(realm)) | {"shop": shops.shown(tenant)}
+    headers = framed(headers, shops.looks(tenant).frame_ancestors)
     text = page.page(page_root(ctx, "link"), link_id, shown, realm == "test", page.Typed(typed, refused))
     return Answer(None, status=status, text=text, headers=headers)
 
