@@ -3,9 +3,9 @@
 A page around ours can lie over it, cover part of it, or make a visitor click through to it (clickjacking). What a click can do
 decides which pages may be framed:
 
-* Checkout and payment link: in frames of the origins that the merchant lists, in nobody's where it lists none. Clicks choose a coin,
-  copy, or open a wallet, which asks for itself, in a window of its own that no page can cover, and shows where the money goes. A
-  site that covers the address with another one could as well show an address without our page: only the merchant itself can put
+* Checkout and payment link: in frames of the origins that the merchant lists, in nobody's where it lists none. Clicks choose a
+  coin, copy, or open a wallet, which asks for itself, in a window that no page can cover, and shows where the money goes. A site
+  that covers the address with another one could as well show an address without our page: only the merchant itself can put
   its trust in a site, and does so by listing it. The list is origins, without wildcards, so that no neighbour under a shared domain
   is meant.
 * Claim page: in nobody's frame, whatever is listed. Its second click pays out.
