@@ -95,7 +95,8 @@ class JournalEntry:
 class Balance:
     """A merchant's balance of one asset, in units. Always the sum of the journal's postings to the three purses.
 
-    `pending` is seen on the chain and not credited yet: no posting stands behind it.
+    `pending` is seen on the chain and not credited yet: no posting stands behind it. `received` has what was credited
+    on each of the last days (`domain.deposits.received`); None before the first deposit.
     """
 
     tenant: TenantId
@@ -106,6 +107,7 @@ class Balance:
     pending: int = 0
     emitted: int = 0
     version: int = 0
+    received: bytes | None = None
 
     def after(self, entry: JournalEntry) -> Balance:
         """This balance once `entry` is posted, with the next version."""

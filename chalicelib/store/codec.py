@@ -1,6 +1,6 @@
 """Values of dataclass fields to and from DynamoDB attributes.
 
-Text, integers and booleans are attributes of their own, so that conditions and filters can name them; everything nested
+Text, bytes, integers and booleans are attributes of their own, so that conditions and filters can name them; everything nested
 is one JSON text. Integers are exact to 38 digits (what a DynamoDB number keeps), and in JSON without limit.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
-from pynamodb.attributes import Attribute, BooleanAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import Attribute, BinaryAttribute, BooleanAttribute, NumberAttribute, UnicodeAttribute
 from pynamodb.constants import NUMBER, STRING
 
 from chalicelib.domain.money import MAX_DIGITS, UNBOUNDED
@@ -111,6 +111,8 @@ def attribute_for(name: str, hint: Any) -> Attribute[Any]:
         return UnicodeAttribute(attr_name=name, null=optional)
     if bare is bool:
         return BooleanAttribute(attr_name=name, null=optional)
+    if bare is bytes:
+        return BinaryAttribute(legacy_encoding=False, attr_name=name, null=optional)
     if bare in (int, float):
         return NumberAttribute(attr_name=name, null=optional)
     return NestedAttribute(bare, attr_name=name, null=optional)

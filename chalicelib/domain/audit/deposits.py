@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from chalicelib.domain.audit.books import Books
 from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.deposits.received import DAY_MS, decoded, received_at
 from chalicelib.domain.ledger import OUTSIDE, Book
 
 
@@ -66,6 +67,26 @@ def _counted_as(deposit: Deposit) -> Iterable[tuple[tuple[str, str], int]]:
             yield (f"{deposit.tenant} {deposit.asset}", what), deposit.amount
     if deposit.status == "confirmed" and deposit.small:
         yield (wallet, "small"), deposit.amount
+
+
+def days_agree(books: Books) -> Iterable[str]:
+    """The day figures of each balance are the deposits received on that day, from when the figures are kept."""
+    came: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for deposit in books.deposits:
+        at = received_at(deposit)
+        if at is not None and deposit.tenant is not None:
+            came[deposit.tenant, deposit.asset].append((at, deposit.amount))
+    for balance in books.balances:
+        if balance.received is None:
+            continue
+        kept, shown = decoded(balance.received), Counter[int]()
+        for at, units in came[balance.tenant, balance.asset]:
+            shown[at // DAY_MS] += units if at >= kept.since else 0
+        said = Counter({number: day.units for number, day in kept.by_day()})
+        for number in sorted({*said, *shown}):
+            if said[number] != shown[number]:
+                name = f"{balance.tenant} {balance.asset}"
+                yield f"{name}: day {number} has {said[number]} received, its deposits say {shown[number]}"
 
 
 def credited_once(books: Books) -> Iterable[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from chalicelib.domain.audit.books import Books
 from chalicelib.domain.audit.collections import collections_agree
 from chalicelib.domain.audit.consolidations import coin_moves_agree
-from chalicelib.domain.audit.deposits import credited_once, pending_and_held_agree
+from chalicelib.domain.audit.deposits import credited_once, days_agree, pending_and_held_agree
 from chalicelib.domain.audit.invoices import invoices_agree, late_worth_agrees, totals_agree
 from chalicelib.domain.audit.ledger import balances_agree, books_agree, in_flight_agrees, taken_back, wallets_agree
 from chalicelib.domain.audit.moves import moves_agree
@@ -30,6 +30,7 @@ def violations(books: Books) -> list[str]:
         *pending_and_held_agree(books),
         *in_flight_agrees(sums, books),
         *credited_once(books),
+        *days_agree(books),
         *invoices_agree(books),
         *late_worth_agrees(books),
         *totals_agree(books),

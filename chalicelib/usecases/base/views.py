@@ -75,6 +75,11 @@ class Views:
             return 0.0
         return None if self._rates is None else self._rates().usd(coin.slug, units, coin.decimals, self._now_ms)
 
+    def cents(self, asset: AssetId, units: int) -> int:
+        """The same in cents; 0 without a fresh rate."""
+        dollars = self.usd(self._coin(asset), units)
+        return 0 if dollars is None else round(Decimal(str(dollars)) * 100)
+
     def _coin(self, asset: AssetId) -> Coin:
         return self._catalogue.coin_of(asset)
 

@@ -166,7 +166,9 @@ class DepositCrediting:
             if not before.set_aside:
                 if invoice is not None:
                     changes += changed(invoice, paid(news, invoice, before, after, views, tip))
-                changes += self._book.credited(news, tenant, after, entry, views, -before.amount if entry is None else 0)
+                pending = -before.amount if entry is None else 0
+                owned = None if before.below_minimum else self._book.balance_without(tenant, before)
+                changes += self._book.credited(news, tenant, after, entry, views, pending, owned)
         self._store.commit([Save(after), *changes, *news.emit()])
         return after
 

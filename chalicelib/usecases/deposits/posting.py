@@ -8,6 +8,7 @@ from dataclasses import replace
 from chalicelib.domain import ledger
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
+from chalicelib.domain.deposits import received
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.deposits.sums import MATTERS, NEAR
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, network_parts
@@ -55,6 +56,9 @@ class DepositPostings:
         if after.available < 0 and after.available < before.available:
             # Spent before it fell out: the merchant owes it, and nothing is paid out for them until it is there again.
             log.error("ALARM %s: %s fell out of the chain and is spent: %d %s", tenant, deposit.id, after.available, after.asset)
+        if (units := after.available - before.available) > 0:
+            cents = views.cents(after.asset, units)
+            after = replace(after, received=received.credited(before.received, entry.at, units, cents))
         after = replace(after, emitted=after.emitted + 1)
         news.tell(tenant, "balance.updated", balance_object(after.asset), after.emitted, views.balance(after))
         return [Save(after)]
@@ -69,6 +73,11 @@ class DepositPostings:
 
     def balance(self, tenant: TenantId, deposit: Deposit) -> Balance:
         return self._store.get(Balance, tenant=tenant, asset=deposit.asset) or Balance(tenant, deposit.asset)
+
+    def balance_without(self, tenant: TenantId, deposit: Deposit) -> Balance:
+        """The balance, with a deposit that is about to be reversed taken off the day on which it was received."""
+        known = self.balance(tenant, deposit)
+        return replace(known, received=received.taken_back(known.received, received.received_at(deposit), deposit.amount))
 
     def invoice(self, tenant: TenantId | None, invoice_id: str | None, *, with_stock: bool = True) -> Invoice | None:
         """`with_stock`: with the piece of its link's stock that it could take. Without it, the transaction moves no piece."""
