@@ -27,7 +27,7 @@ CHAINS = ("main", "testnet", "regtest")
 RATE_PROVIDERS = ("coingecko", "kraken", "fixed")
 VARIABLES = (
     "ADDRESSES_MODE", "ADDRESSES_PER_DAY", "COINGECKO_API_KEY", "COINGECKO_IDS", "COINGECKO_URL", "COLLECT_FEE_PERCENT",
-    "FEE_BUDGET_USD", "INVOICE_EXPIRY_SECONDS", "KRAKEN_URL", "LIVE_CHAINS", "NODE_SILENCE_MINUTES", "PUBLIC_URL",
+    "CONSOLE", "FEE_BUDGET_USD", "INVOICE_EXPIRY_SECONDS", "KRAKEN_URL", "LIVE_CHAINS", "NODE_SILENCE_MINUTES", "PUBLIC_URL",
     "RATES_PROVIDERS", "RECONCILE_PAGE", "RENEWALS_MOST", "RENEWAL_FEE_TIMES", "RENEWAL_SECONDS", "REVEAL_PRIVATE_KEYS",
     "RISK_FAILURES", "RISK_NEW_PER_DAY", "RISK_NEW_PER_HOUR", "RISK_THRESHOLD", "RISK_USD", "SANDBOX_BLOCK_SECONDS", "STAGE",
     "WALLET_CUSTODY", "WEBHOOKS_ALLOW_PRIVATE", "WITHDRAWAL_FEE_PAYER",
@@ -53,7 +53,8 @@ class Settings:
     key made here. `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any. `node_silence_minutes`:
     a node that has not answered for so long has no vote about what became of a transaction of ours. `fee_budget_usd` is how much
     of the fees of one merchant's withdrawals the operator bears on one network in a UTC day, in US dollars. `addresses_per_day` is
-    how many addresses, those of invoices too, one merchant may have made in a UTC day; 0: any number.
+    how many addresses, those of invoices too, one merchant may have made in a UTC day; 0: any number. `console`: the operator's
+    page is served.
     """
 
     stage: str = "local"
@@ -79,6 +80,7 @@ class Settings:
     addresses_per_day: int = 500_000
     wallet_custody: Literal["native", "envelope"] = "envelope"
     reveal_private_keys: bool = True
+    console: bool = True
     risk: RiskRules = field(default_factory=RiskRules)
 
     @classmethod
@@ -113,6 +115,7 @@ class Settings:
         return cls(
             stage=stage,
             wallet_custody=cast(Literal["native", "envelope"], custody),
+            console=_switch("CONSOLE", "off" if prod else "on"),
             reveal_private_keys=_flag("REVEAL_PRIVATE_KEYS", "false" if prod else "true"),
             merchant_pays_fees=payer == "merchant",
             addresses_mode=cast(Literal["single", "common", "cross"], mode),
@@ -210,6 +213,13 @@ def _whole(name: str, default: int, least: int) -> int:
     if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) < least:
         raise ValueError(f"{name} is {text!r}; it has to be a whole number of at least {least}")
     return int(text)
+
+
+def _switch(name: str, default: str) -> bool:
+    value = (os.environ.get(name) or default).lower()
+    if value not in ("on", "off"):
+        raise ValueError(f"{name} is {value!r}; allowed: on, off")
+    return value == "on"
 
 
 def _flag(name: str, default: str = "false") -> bool:

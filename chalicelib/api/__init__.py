@@ -10,7 +10,8 @@ from typing import Any
 from chalice.app import Chalice
 
 VERSIONS = ("/v1", "")
-"""Every endpoint answers with and without the version (decisions §1). `/api` is the gateway's stage and in no route."""
+"""Every endpoint answers with and without the version (decisions §1), but for pages at addresses of their own. `/api` is the
+gateway's stage and in no route."""
 
 
 def register(app: Chalice) -> None:
@@ -42,7 +43,7 @@ class _Routes(defaultdict[str, dict[str, Any]]):
             self._asked.add(part)
             done, self._registered = self._registered, len(ROUTES)
             for route in ROUTES[done:]:
-                for prefix in VERSIONS:
+                for prefix in VERSIONS if route.versioned else ("",):
                     # Any content type, so that Chalice never answers 415: the edge looks at it.
                     self._app.route(prefix + route.path, methods=[route.method], content_types=["*/*"])(edge.view(route))
 

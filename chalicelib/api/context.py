@@ -55,6 +55,8 @@ class Ctx:
     """The host that the gateway answers under; empty in the local stack."""
     gateway_url: str | None = None
     """What the API's paths begin with at the gateway's own domain; None where no gateway is before it."""
+    accepts: str = ""
+    """What the caller would like to read, as its Accept header says."""
     form: bool = False
     """Whether the body was a browser's form."""
     expired_version: int = 0

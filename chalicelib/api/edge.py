@@ -107,6 +107,7 @@ def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
         now_ms = wired.clock.now_ms()
         ctx = Ctx(wired, route, request_id, auth.source_ip(request), now_ms, path, headers=headers)
         ctx.address, ctx.domain = str(request.context.get("path") or ""), str(request.context.get("domainName") or "")
+        ctx.accepts = ",".join(auth.header_values(request, "accept"))
         ctx.gateway_url = gateway_url(request.context, os.environ.get("AWS_REGION", ""))
         answer = _answer(ctx, request, wired, headers)
         headers.update(_weighed(ctx))

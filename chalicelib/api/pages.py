@@ -1,4 +1,4 @@
-"""Pages for people who have no key: payers, payees, visitors of payment links."""
+"""Pages for people: payers, payees, visitors of payment links, and those who sign in with a key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chalicelib.api.context import Ctx
 from chalicelib.api.errors import STATUS, in_words
 from chalicelib.domain.errors import InvalidParameter, ServiceError
 
-_PAGES = ("pay", "claim", "link")
+_PAGES = ("pay", "claim", "link", "portal", "console")
 _STATES = {
     400: ("That was not understood", "{words}. Go back, and try again."),
     404: ("There is nothing here", "Look at the link again, or ask who sent it to you for a new one."),
@@ -22,13 +22,13 @@ _STATES = {
 
 
 def page_root(ctx: Ctx, page: str) -> str:
-    """The path that links of a page begin with: the one that it was called by, before `page` ("pay", "claim", "link"). Empty where
-    that has anything else than letters of a path."""
+    """The path that links of a page begin with: the one that it was called by, before `page` ("pay", "claim", "link", "portal",
+    "console", or "" for the first page of all). Empty where that has anything else than letters of a path."""
     return _root(ctx.address, page)
 
 
 def _root(address: str, page: str) -> str:
-    match = re.fullmatch(rf"(?P<root>[A-Za-z0-9/_.-]*?)/{page}/.*", address, re.ASCII | re.DOTALL)
+    match = re.fullmatch(rf"(?P<root>[A-Za-z0-9/_.-]*?)/{page}(/.*)?", address, re.ASCII | re.DOTALL)
     return match["root"] if match else ""
 
 

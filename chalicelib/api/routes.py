@@ -35,7 +35,7 @@ class Route:
     `shows` are fields of the answer's example that are other than the record's own example has them.
     `media` is the content type of a success; what is not JSON is a page, or its file, and not in the document.
     `failure` names the record that it answers with 500 by itself, beside INTERNAL_ERROR. `form`: takes a browser's form too,
-    and `redirects` it to another page.
+    and `redirects` it to another page. `versioned`: it answers under `/v1` too, as all of the interface does; a page does not.
     """
 
     method: Method
@@ -59,6 +59,12 @@ class Route:
     failure: str | None = None
     form: bool = False
     redirects: bool = False
+    versioned: bool = True
+
+    @property
+    def address(self) -> str:
+        """The path with the version, where it has one."""
+        return f"/v1{self.path}" if self.versioned else self.path
 
     @property
     def query(self) -> type[Any] | None:
@@ -88,6 +94,7 @@ class Traits(TypedDict, total=False):
     failure: str | None
     form: bool
     redirects: bool
+    versioned: bool
 
 
 def endpoint(method: Method, path: str, *, family: Family, summary: str, **traits: Unpack[Traits]) -> Callable[[H], H]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from chalicelib.web.files import files
+from chalicelib.web.files import named
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -16,11 +16,14 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 PAGE_TYPE = "text/html; charset=utf-8"
+_FILES = (
+    "icon.svg", "swagger-ui.css", "explorer.css", "swagger-ui-license.txt", "swagger-ui-bundle.js", "explorer.js",
+)  # fmt: skip
 
 
 def page(base: str) -> str:
     """The HTML of the page that lies at `base`, with or without a slash at its end: its links are made from there."""
-    name = {plain: escape(file.name) for plain, file in files().items()}
+    name = {plain: escape(named(plain)) for plain in _FILES}
     return f"""<!doctype html>
 <html lang="en">
 <head>

@@ -20,8 +20,12 @@ from urllib.parse import parse_qsl, unquote
 
 from chalice.app import Chalice, RouteEntry
 
+from chalicelib.web import files
+
 PREFIX = "/api"
 """Deployed, `api` is the API Gateway stage, so it is in the address and in no route."""
+_SHELLS = ("/portal", "/console")
+"""Pages whose modules are read anew when they were changed: nobody starts the stack again for each line."""
 BODY_LIMIT = 10 * 1024 * 1024
 """Bytes. Source: API Gateway quotas, payload size."""
 _HOP_BY_HOP = frozenset(
@@ -148,6 +152,8 @@ class Gateway:
             reply = _error(404, "NOT_FOUND", message, {"path": unquote(path), "allowed": allowed}, request_id)
             reply.headers.append(("Allow", ", ".join(allowed)))
             return reply
+        if route in _SHELLS:
+            files.read_again()
         event = self._event(request, method, path, query, route, parameters, request_id)
         return _reply(self._app(event, context("api", 29)), request_id)
 

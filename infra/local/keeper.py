@@ -137,8 +137,8 @@ def npm_install(folder: Path, package: str, overrides: Mapping[str, str] | None 
         raise NodeMissing(f"npm could not install {package}: {done.stderr.strip()[-500:]}")
 
 
-def npm_unpack(folder: Path, package: str) -> None:
-    """Unpack the archive of `package` (name@version) into `folder`/package, and nothing that it needs. Raises NodeMissing."""
+def npm_archive(folder: Path, package: str) -> Path:
+    """Fetch the archive of `package` (name@version) into `folder`, and nothing that it needs. Raises NodeMissing."""
     command = _npm()
     if command is None:
         raise NodeMissing(
@@ -148,7 +148,12 @@ def npm_unpack(folder: Path, package: str) -> None:
     done = subprocess.run(packing, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode != 0:
         raise NodeMissing(f"npm could not fetch {package}: {done.stderr.strip()[-500:]}")
-    archive = folder / done.stdout.split()[-1]
+    return folder / done.stdout.split()[-1]
+
+
+def npm_unpack(folder: Path, package: str) -> None:
+    """Unpack the archive of `package` (name@version) into `folder`/package, and nothing that it needs. Raises NodeMissing."""
+    archive = npm_archive(folder, package)
     with tarfile.open(archive) as content:
         content.extractall(folder, filter="data")
     archive.unlink()

@@ -21,7 +21,7 @@ from infra.local import repairs
 from infra.stage_settings import declared, differences, of_stage
 from tests.deploy.declared import function_names, function_settings
 
-READERS = {"os.environ.get", "_flag", "_whole", "_url", "_pairs", "_chains"}
+READERS = {"os.environ.get", "_flag", "_switch", "_whole", "_url", "_pairs", "_chains"}
 
 
 @pytest.fixture

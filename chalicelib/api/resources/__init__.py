@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 
 PARTS: dict[str, tuple[str, ...]] = {
+    "": ("portal",),
     "addresses": ("addresses", "grey_list", "transactions", "wallets"),
     "api-keys": ("api_keys",),
     "auth": ("health",),
@@ -15,6 +16,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "claim": ("refunds.claims",),
     "coins": ("coins",),
     "collections": ("collections",),
+    "console": ("portal",),
     "events": ("events",),
     "health": ("health",),
     "invoices": ("invoice_settings", "invoices", "one_invoice", "refunds.refunds"),
@@ -26,6 +28,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "pay": ("checkout",),
     "payment-links": ("payment_links.links",),
     "payout-links": ("refunds.payout_links",),
+    "portal": ("portal",),
     "reconciliation": ("reconciliation",),
     "refunds": ("refunds.refunds",),
     "sandbox": ("sandbox",),

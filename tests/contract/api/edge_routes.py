@@ -15,4 +15,4 @@ def routes() -> list[Route]:
 
 
 def path_of(route: Route) -> str:
-    return "/v1" + re.sub(r"\{[^}]+\}", "x", route.path)
+    return re.sub(r"\{[^}]+\}", "x", route.address)

@@ -108,18 +108,17 @@ def test_hostile_values(edge: Edge, route: Route) -> None:
 @pytest.mark.parametrize("route", WITH_PATH, ids=named)
 def test_hostile_paths(edge: Edge, route: Route) -> None:
     keys = Keys(edge)
-    first, _, rest = route.path.partition("{")
-    tail = rest.partition("}")[2].replace("{", "").replace("}", "")
+    tail = route.path.partition("}")[2].replace("{", "").replace("}", "")
     body = b"{}" if route.body is not None else None
     for piece in some(PIECES, ROUTES.index(route)):
-        answer = edge.call(route.method, f"/v1{first}{piece}{tail}", key=keys.key(route.level), body=body)
+        answer = edge.call(route.method, f"{route.address.partition('{')[0]}{piece}{tail}", key=keys.key(route.level), body=body)
         assert answer.status in (200, 400, 403, 404), (named(route), piece, answer.status, answer.body[:500])
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.method == "GET"], ids=named)
 def test_hostile_queries(edge: Edge, route: Route) -> None:
     keys = Keys(edge)
-    path = "/v1" + route.path.replace("{", "").replace("}", "")
+    path = route.address.replace("{", "").replace("}", "")
     for query in some(QUERIES, ROUTES.index(route)):
         check(route, edge.call("GET", f"{path}?{query}", key=keys.key(route.level)), query[:80])
 

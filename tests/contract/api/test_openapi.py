@@ -24,7 +24,7 @@ from tests.support.edge import PREPARED, Edge
 from tests.support.openapi import Undocumented, assert_documented
 from tests.support.stack import Stack
 
-PAGES = {"/openapi", "/openapi/{file}", "/pay/{invoiceId}", "/claim/{token}", "/link/{id}"}
+PAGES = {"/openapi", "/openapi/{file}", "/pay/{invoiceId}", "/claim/{token}", "/link/{id}", "/portal", "/console", "/"}
 
 
 @pytest.fixture(scope="module")

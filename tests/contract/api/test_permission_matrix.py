@@ -127,7 +127,7 @@ def refusal(route: Route, kind: str) -> Refusal | None:
 
 
 def path_of(route: Route) -> str:
-    return "/v1" + re.sub(r"\{[^}]+\}", "x", route.path)
+    return re.sub(r"\{[^}]+\}", "x", route.address)
 
 
 def assert_shape(route: Route, answer: Response) -> None:

@@ -231,7 +231,7 @@ def other_methods_are_not_found(ctx: Any, response: Response, case: Case) -> Non
 @cache
 def pages() -> frozenset[tuple[str, str]]:
     """What browsers ask for, which the document leaves out: an unknown one is a page as well."""
-    return frozenset((route.method, f"/v1{route.path}") for route in ROUTES if route.media == "text/html")
+    return frozenset((route.method, route.address) for route in ROUTES if route.media == "text/html")
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,26 @@
+// A value that parts of the page watch: whoever watches is drawn anew when it changes.
+import { useEffect, useReducer } from "./ui.js";
+
+/** A watched value: `value` reads it, `set` changes it and tells all watchers, `watch(f)` answers the function that ends it. */
+export function bell(first) {
+  const watchers = new Set();
+  const self = {
+    value: first,
+    set(next) {
+      self.value = next;
+      for (const watcher of [...watchers]) watcher(next);
+    },
+    watch(watcher) {
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
+    },
+  };
+  return self;
+}
+
+/** The value of a bell, and a drawing of the component whenever it changes. */
+export function useBell(of) {
+  const [, draw] = useReducer((count) => count + 1, 0);
+  useEffect(() => of.watch(draw), [of]);
+  return of.value;
+}

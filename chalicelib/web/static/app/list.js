@@ -1,0 +1,142 @@
+// Lists: filter, sort and page are parameters of the API, and stand in the address, so that a view can be shared.
+import { amount, countOf } from "./format.js";
+import { Button, Empty, Failure, Loading } from "./parts.js";
+import { Link, go, useRoute } from "./router.js";
+import { useGet } from "./use.js";
+import { html, useEffect, useId, useRef, useState } from "./ui.js";
+
+const SIZES = [20, 50, 100];
+const DEEPEST = 10_000;
+
+/** Name of a filter in the address: `created_at.gte`, or the field's own where it is compared by equality. */
+const named = (filter, op = filter.op) => (op ? `${filter.name}.${op}` : filter.name);
+const parameter = (filter, op = filter.op) => (op ? `${filter.name}[${op}]` : filter.name);
+
+/** The parameters of the API for what the address says. */
+export function wanted(route, filters, fixed, plain) {
+  const query = { ...fixed };
+  for (const filter of filters) {
+    const ops = filter.kind === "time" || filter.kind === "range" ? ["gte", "lte"] : [filter.op];
+    for (const op of ops) {
+      const value = route[named(filter, op)];
+      if (value) query[parameter(filter, op)] = filter.kind === "time" && !value.includes("T") ? value : value.trim?.() ?? value;
+    }
+  }
+  if (plain) return query;
+  const { sort, order, cursor } = route;
+  if (sort) Object.assign(query, { sort, order });
+  query.limit = SIZES.includes(Number(route.limit)) ? Number(route.limit) : SIZES[0];
+  if (cursor) query.cursor = cursor;
+  else if (Number(route.page) > 1) query.page = Number(route.page);
+  return query;
+}
+
+/**
+ * A list of what lies at `path`. `columns`: `{ name, label, show(row), sort, align }`, where `sort` is the API's name to sort by (true:
+ * the column's own). `filters`: `{ name, label, kind: "select" | "text" | "time" | "range", options, op }`. `to(row)` is the page of a
+ * row; `query` are parameters that never change; `empty` is shown where nothing is there at all; `every` seconds it is asked for
+ * again; `plain`: the API answers all rows at once. `exportAs({ path, query, page })` draws the way to save what is shown.
+ */
+export function List({
+  path, columns, filters = [], to, empty, rowKey = (row) => row.id, actions, query: fixed = {}, exportAs, every = 0, plain = false, label,
+}) {
+  const { path: here, query: route } = useRoute();
+  const query = wanted(route, filters, fixed, plain);
+  const { data, page, error, loading, again } = useGet(path, query, { every });
+  const rows = Array.isArray(data) ? data : [];
+  const filtered = filters.some((filter) => ["", "gte", "lte", filter.op].some((op) => route[named(filter, op || undefined)]));
+  const move = (change, replace = false) => go(here, { ...route, page: undefined, cursor: undefined, ...change }, { replace });
+  return html`<div class="list">
+    <div class="bar">${filters.length > 0 && html`<${Filters} key=${here} filters=${filters} route=${route} move=${move} filtered=${filtered} />`}
+      <div class="actions">${actions}${exportAs?.({ path, query, page })}</div></div>
+    ${error && html`<${Failure} error=${error} again=${again} />`}
+    ${data === null && loading && html`<${Loading} />`}
+    ${data !== null && rows.length === 0 && (filtered
+      ? html`<${Empty} title="Nothing matches" actions=${html`<${Link} to=${here} class="button quiet">Show all<//>`}>Change the filters, or show everything.<//>`
+      : empty ?? html`<${Empty} />`)}
+    ${rows.length > 0 && html`<${Table} label=${label} columns=${columns} rows=${rows} to=${to} rowKey=${rowKey} route=${route} move=${move} busy=${loading} />`}
+    ${page && (rows.length > 0 || route.page || route.cursor) && html`<${Pager} page=${page} route=${route} move=${move} here=${here} shown=${rows.length} />`}
+  </div>`;
+}
+
+/** A table of rows that are there already. On a phone each row becomes a card. */
+export function Table({ columns, rows, to, rowKey = (row) => row.id, route = {}, move, busy = false, label }) {
+  return html`<div class="scroll"><table role="table" aria-label=${label} aria-busy=${busy ? "true" : null}>
+    <thead role="rowgroup"><tr role="row">${columns.map((column) => html`<${Heading} key=${column.name} column=${column} route=${route} move=${move} />`)}</tr></thead>
+    <tbody role="rowgroup">${rows.map((row) => html`<tr role="row" key=${rowKey(row)}>${columns.map((column, place) => {
+      const shown = column.show ? column.show(row) : row[column.name];
+      const target = place === 0 && to?.(row);
+      return html`<td role="cell" key=${column.name} data-label=${column.label} class=${column.align ?? ""} dir="auto">${
+        target ? html`<${Link} to=${target}>${shown}<//>` : shown}</td>`;
+    })}</tr>`)}</tbody>
+  </table></div>`;
+}
+
+function Heading({ column, route, move }) {
+  const by = column.sort === true ? column.name : column.sort;
+  if (!by || !move) return html`<th role="columnheader" scope="col" class=${column.align ?? ""}>${column.label}</th>`;
+  const order = route.sort === by ? route.order ?? "desc" : null;
+  const sorted = { asc: "ascending", desc: "descending" }[order] ?? "none";
+  const next = order === "desc" ? "asc" : "desc";
+  return html`<th role="columnheader" scope="col" class=${column.align ?? ""} aria-sort=${sorted}>
+    <button type="button" onClick=${() => move({ sort: by, order: next })}>${column.label}<span aria-hidden="true">${{ asc: " ↑", desc: " ↓" }[order] ?? ""}</span></button></th>`;
+}
+
+/** The filters: what is chosen counts at once, what is typed after a moment. */
+function Filters({ filters, route, move, filtered }) {
+  const prefix = useId();
+  return html`<form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
+    ${filters.map((filter) => (filter.kind === "time" || filter.kind === "range"
+      ? ["gte", "lte"].map((op) => html`<${Filter} key=${filter.name + op} id=${`${prefix}-${filter.name}-${op}`} filter=${filter} op=${op} route=${route} move=${move} />`)
+      : html`<${Filter} key=${filter.name} id=${`${prefix}-${filter.name}`} filter=${filter} op=${filter.op} route=${route} move=${move} />`))}
+    ${filtered && html`<${Button} tone="quiet" onClick=${() => move(Object.fromEntries(filters.flatMap((filter) => [undefined, "gte", "lte", filter.op].map((op) => [named(filter, op), undefined]))))}>Clear<//>`}
+  </form>`;
+}
+
+function Filter({ id, filter, op, route, move }) {
+  const name = named(filter, op);
+  const current = route[name] ?? "";
+  const [typed, type] = useState(current);
+  const timer = useRef(null);
+  useEffect(() => type(current), [current]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const put = (value) => {
+    clearTimeout(timer.current);
+    if (value !== current) move({ [name]: value || undefined }, true);
+  };
+  const label = { gte: `${filter.label} from`, lte: `${filter.label} to` }[op] ?? filter.label;
+  if (filter.kind === "select") {
+    const options = filter.options.map((each) => (Array.isArray(each) ? each : [each, each]));
+    return html`<div class="field"><label for=${id}>${label}</label><select id=${id} value=${current} onChange=${(event) => put(event.currentTarget.value)}>
+      <option value="">All</option>${options.map(([value, text]) => html`<option value=${value} selected=${value === current}>${text}</option>`)}</select></div>`;
+  }
+  const change = (event) => {
+    const value = event.currentTarget.value;
+    type(value);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => put(value.trim()), 500);
+  };
+  return html`<div class="field"><label for=${id}>${label}</label><input id=${id} type=${filter.kind === "time" ? "date" : "search"} value=${typed}
+    inputmode=${filter.kind === "range" ? "decimal" : null} autocomplete="off" spellcheck=${false} onInput=${change}
+    onKeyDown=${(event) => event.key === "Enter" && put(event.currentTarget.value.trim())} /></div>`;
+}
+
+function Pager({ page, route, move, here, shown }) {
+  const id = useId();
+  const on = () => {
+    const behind = page.page !== null && (page.page + 1) * page.limit <= DEEPEST;
+    move(behind ? { page: page.page + 1 } : { cursor: page.next_cursor });
+  };
+  const total = page.total === null ? `${countOf(shown, "row")} on this page` : `${page.total_capped ? "more than " : ""}${countOf(page.total, "row")}`;
+  const where = page.page === null ? "" : `Page ${amount(page.page)}${page.pages ? ` of ${amount(page.pages)}` : ""} · `;
+  return html`<nav class="pager" aria-label="Pages">
+    <p role="status">${where}${total}</p>
+    <div class="field"><label for=${id}>Rows</label><select id=${id} value=${String(page.limit)} onChange=${(event) => move({ limit: event.currentTarget.value })}>
+      ${SIZES.map((size) => html`<option value=${size} selected=${size === page.limit}>${size}</option>`)}</select></div>
+    <div class="actions">
+      ${route.cursor && html`<${Link} to=${here} query=${{ ...route, cursor: undefined }} class="button quiet">First page<//>`}
+      ${page.has_prev && page.page > 1 && html`<${Button} tone="quiet" onClick=${() => move({ page: page.page - 1 })}>Previous<//>`}
+      ${page.has_next && html`<${Button} tone="quiet" onClick=${on}>Next<//>`}
+    </div>
+  </nav>`;
+}

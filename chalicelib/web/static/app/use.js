@@ -1,0 +1,65 @@
+// Reading from the API in components: one request per path and query, asked again at most four times a minute for the whole page.
+import { get } from "./api.js";
+import { useCallback, useEffect, useRef, useState } from "./ui.js";
+
+const TICK = 15_000;
+const waiting = new Set();
+let timer = null;
+let last = 0;
+
+/** Ask `poll.ask` again every `seconds`, as long as the page is visible. One request each 15 seconds at most, whoever wants more. */
+function enlist(seconds, ask) {
+  const poll = { every: Math.max(15, seconds) * 1000, at: Date.now(), ask };
+  waiting.add(poll);
+  timer ??= setInterval(tick, 1_000);
+  return () => {
+    waiting.delete(poll);
+    if (waiting.size === 0) {
+      clearInterval(timer);
+      timer = null;
+    }
+  };
+}
+
+function tick() {
+  const now = Date.now();
+  if (document.visibilityState !== "visible" || now - last < TICK) return;
+  const due = [...waiting].filter((poll) => now - poll.at >= poll.every).sort((a, b) => a.at - b.at);
+  if (due.length === 0) return;
+  last = now;
+  due[0].at = now;
+  due[0].ask();
+}
+
+const NOTHING = { of: null, data: null, page: null, error: null, loading: true };
+
+/**
+ * What lies at `path` (null: nothing yet) as `{ data, page, error, loading, again, put }`. With `every` (seconds) it is asked for again
+ * while the page is visible. `again()` asks at once; `put(data)` shows what an answer to a change said, without asking.
+ * After a failure the data that were there stay, with `error` beside them.
+ */
+export function useGet(path, query = {}, { every = 0 } = {}) {
+  const wanted = path === null ? null : JSON.stringify([path, query]);
+  const [state, set] = useState(NOTHING);
+  const asked = useRef(null);
+  const ask = useCallback(() => {
+    if (wanted === null) return;
+    asked.current?.abort();
+    const own = (asked.current = new AbortController());
+    const [where, what] = JSON.parse(wanted);
+    set((before) => ({ ...(before.of === wanted ? before : NOTHING), of: wanted, loading: true }));
+    get(where, what, { signal: own.signal }).then(
+      ({ data, page }) => !own.signal.aborted && set({ of: wanted, data, page, error: null, loading: false }),
+      (error) => !own.signal.aborted && set((before) => ({ ...before, error, loading: false })),
+    );
+  }, [wanted]);
+  useEffect(() => {
+    ask();
+    return () => asked.current?.abort();
+  }, [ask]);
+  useEffect(() => (every && wanted !== null ? enlist(every, ask) : undefined), [every, ask, wanted]);
+  const keep = useCallback((data) => set((before) => ({ ...before, data })), []);
+  // What another address showed must not be taken for this one's: not even for the one drawing before the effect runs.
+  const own = state.of === wanted ? state : { ...NOTHING, loading: wanted !== null };
+  return { ...own, again: ask, put: keep };
+}
