@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.support.browser import Browser
+from tests.support.pages import REFUSED, fresh
 from tests.support.running import Running, free_port
 
 
@@ -19,6 +21,20 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]
         yield running.wait_until_up()
     finally:
         running.kill()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Browser]:
+    """The browser, as new. Afterwards: it asked nobody but the service, kept nothing that outlives the tab, and no page complained,
+    unless of an answer that was refused."""
+    fresh(browser)
+    yield browser
+    browser.tell("Emulation.setScriptExecutionDisabled", value=False)
+    assert [said for said in browser.complaints if not said.startswith(REFUSED)] == []
+    assert {urlsplit(url).hostname for url in browser.requests if not url.startswith("data:")} <= {"127.0.0.1"}
+    assert browser.run("document.cookie + localStorage.length") == "0"
+    browser.run("sessionStorage.clear()")
+    browser.open("about:blank")
 
 
 @pytest.fixture(scope="package")
