@@ -52,6 +52,22 @@ class Attempt(CamelRecord):
     next_attempt_at: Time | None = Field(default=None, description="When the next one was due after it. Absent after the last one.")
 
 
+class DeliveryRequest(CamelRecord):
+    """What is sent, without the signatures: each attempt has its own, of the time at which it was made."""
+
+    url: str | None = Field(
+        description="Where it goes now. Null where the endpoint was deleted.", examples=["https://shop.example/hook"]
+    )
+    headers: dict[str, str] = Field(
+        description="The headers that are the same in every attempt.", examples=[{"webhook-id": "evt_01jd2w3x4y5z6a7b8c9d0e1f2g"}]
+    )
+    body: str | None = Field(
+        description="The text whose UTF-8 bytes are sent and signed. Null where the event is forgotten, and for a key without "
+        "`events:read`.",
+        examples=['{"id":"evt_01jd2w3x4y5z6a7b8c9d0e1f2g","event":"invoice.completed"}'],
+    )
+
+
 class Delivery(CamelRecord):
     """One event for one endpoint."""
 
@@ -91,6 +107,7 @@ class Delivery(CamelRecord):
     )
     created_at: Time
     finished_at: Time | None = Field(default=None, description="When it stopped being pending.")
+    request: DeliveryRequest | None = Field(default=None, description="What is sent. Only of one delivery, with `request=true`.")
 
 
 class Redelivery(CamelRecord):

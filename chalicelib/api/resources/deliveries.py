@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, choice, flag, text, time, whole
 from chalicelib.api.lists.fields import Condition, Interval, instant
-from chalicelib.api.models import Request
+from chalicelib.api.models import Query, Request
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.ids import first_id, place_in_time
 from chalicelib.domain.webhooks.deliveries import LISTED_STATUSES, Delivery
@@ -19,7 +19,7 @@ from chalicelib.domain.webhooks.events import EVENT_NAMES, names_problem
 from chalicelib.domain.webhooks.redelivery import RedeliveryJob
 from chalicelib.usecases.ports.store import Listed
 from chalicelib.usecases.webhooks.redelivery import Wanted
-from chalicelib.usecases.webhooks.views import as_it_goes, delivery_view, redelivery_view
+from chalicelib.usecases.webhooks.views import as_it_goes, delivery_view, redelivery_view, request_view
 
 _AROUND_MS = 300_000
 """Around the time that a job ran, for clocks that differ, and for a page that is done when somebody cancels the job."""
@@ -166,13 +166,23 @@ def list_deliveries(ctx: Ctx, query: ListQuery) -> Answer:
     return Answer([delivery_view(as_it_goes(delivery, hook, turn)) for delivery in found], pagination)
 
 
+class DeliveryQuery(Query):
+    request: bool = Field(default=False, description="Show what is sent, too.", examples=[True])
+
+
 @endpoint(
-    "GET", "/webhooks/deliveries/{id}", family="envelope", permission="webhooks:read", rate_class="webhooks",
+    "GET", "/webhooks/deliveries/{id}", family="envelope", permission="webhooks:read", rate_class="webhooks", query=DeliveryQuery,
     answer="webhooks.Delivery", summary="One delivery, with every attempt",
 )  # fmt: skip
-def get_delivery(ctx: Ctx) -> Answer:
-    """As it is now, for 30 days; also where the endpoint was deleted meanwhile."""
-    return Answer(delivery_view(ctx.services.redelivery.shown(ctx.tenant, ctx.param("id"))))
+def get_delivery(ctx: Ctx, query: DeliveryQuery) -> Answer:
+    """As it is now, for 30 days; also where the endpoint was deleted meanwhile. With `request=true` the answer has `request`: the
+    bytes of every attempt are the same. Its `body` takes the permission `events:read`, too."""
+    found = ctx.services.redelivery.shown(ctx.tenant, ctx.param("id"))
+    record = delivery_view(found)
+    if query.request:
+        event, hook = ctx.services.redelivery.request_of(found)
+        record["request"] = request_view(found, hook, event if "events:read" in ctx.key.permissions else None)
+    return Answer(record)
 
 
 @endpoint(

@@ -21,6 +21,7 @@ DeliveryStatus = Literal["pending", "delivered", "dead", "cancelled"]
 
 LISTED_STATUSES: tuple[DeliveryStatus, ...] = ("dead", "cancelled")
 """Those that have lists of their own: what merchants look for, and few. A success costs no list anything."""
+USER_AGENT = "crypto-gateway-webhooks/1"
 ATTEMPT_SECONDS = 10.0
 """An attempt that takes longer has failed."""
 ANSWER_BYTES = 1024
@@ -239,6 +240,16 @@ def retry_after_seconds(header: str | None, now: int) -> int:
         return 0
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
     return max(0, min(-(-(round(at.timestamp() * 1000) - now) // 1000), MAX_RETRY_AFTER_SECONDS))
+
+
+def plain_headers(delivery: Delivery) -> dict[str, str]:
+    """The headers of every attempt that sign nothing."""
+    return {
+        "content-type": "application/json",
+        "user-agent": USER_AGENT,
+        "x-gateway-event": delivery.event_name,
+        "x-gateway-delivery": delivery.id,
+    }
 
 
 def delivery_key(tenant: str, work_id: str) -> Mapping[str, str]:

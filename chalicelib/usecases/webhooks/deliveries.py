@@ -20,6 +20,7 @@ from chalicelib.domain.webhooks.deliveries import (
     delivery_key,
     delivery_work,
     outlived,
+    plain_headers,
     retry_after_seconds,
 )
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, signature_headers
@@ -34,7 +35,6 @@ from chalicelib.usecases.webhooks.signing_secrets import UNREADABLE
 
 log = logging.getLogger(__name__)
 
-USER_AGENT = "crypto-gateway-webhooks/1"
 GONE = "it answered 410 Gone"
 _SETTLE_TRIES = 5
 _ASKS_FOR_REST = (429, 503)
@@ -103,13 +103,7 @@ class Deliveries:
             unsigned = Attempt(started, None, 0, error=UNREADABLE)
             return self._settle(delivery, endpoint, unsigned, started, 0)
         body = event.body.encode()
-        headers = {
-            "content-type": "application/json",
-            "user-agent": USER_AGENT,
-            "x-gateway-event": event.name,
-            "x-gateway-delivery": delivery.id,
-            **signature_headers(secrets, event.id, body, started),
-        }
+        headers = {**plain_headers(delivery), **signature_headers(secrets, event.id, body, started)}
         answer = self._sender.send(endpoint.url, headers, body)
         attempt = Attempt(started, answer.status, answer.duration, beginning(answer.body), answer.error)
         now = self._clock.now_ms()

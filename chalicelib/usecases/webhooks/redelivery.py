@@ -104,6 +104,14 @@ class Redelivery:
         endpoint, turn = self._store.get_many([(WebhookEndpoint, {"tenant": tenant, "id": found.endpoint_id}), (Turn, place)])
         return as_it_goes(found, endpoint, turn)
 
+    def request_of(self, delivery: Delivery) -> tuple[EventRecord | None, WebhookEndpoint | None]:
+        """The event that a delivery sends, and its endpoint as it is now; None for what is there no more."""
+        at = {"tenant": delivery.tenant}
+        event, endpoint = self._store.get_many(
+            [(EventRecord, {**at, "id": delivery.event_id}), (WebhookEndpoint, {**at, "id": delivery.endpoint_id})]
+        )
+        return event, endpoint
+
     def delivery(self, tenant: TenantId, id: str) -> Delivery:
         """Raises NotFound."""
         found = self._store.get(Delivery, tenant=tenant, id=id)

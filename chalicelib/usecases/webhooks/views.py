@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks.deliveries import Attempt, Delivery
+from chalicelib.domain.webhooks.deliveries import Attempt, Delivery, plain_headers
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint
 from chalicelib.domain.webhooks.leases import Turn
 from chalicelib.domain.webhooks.redelivery import RedeliveryJob
@@ -74,6 +74,15 @@ def delivery_view(delivery: Delivery) -> dict[str, Any]:
             "finishedAt": _time(delivery.finished_at),
         }
     )
+
+
+def request_view(delivery: Delivery, endpoint: WebhookEndpoint | None, event: EventRecord | None) -> dict[str, Any]:
+    """What a delivery sends, without signatures: those are made anew for each attempt."""
+    return {
+        "url": None if endpoint is None else endpoint.url,
+        "headers": {**plain_headers(delivery), "webhook-id": delivery.event_id},
+        "body": None if event is None else event.body,
+    }
 
 
 def redelivery_view(job: RedeliveryJob) -> dict[str, Any]:

@@ -313,3 +313,25 @@ def test_filters_that_are_looked_up_cost_the_same_however_much_there_is(shop: Sh
     shop.done("GET", f"/webhooks/deliveries/{one['id']}")
     assert len(calls.made) <= 2, calls.made
     assert all(isinstance(found, Delivery) for found in services().store.every(Delivery))
+
+
+def test_a_delivery_shows_what_was_sent_to_the_byte(shop: Shop, receiver: Receiver) -> None:
+    hook = shop.hook(receiver.url())
+    sent = shop.done("POST", f"/webhooks/{hook}/test")
+    shop.stack.drain(only=("relay", "deliver"))
+    (got,) = receiver.received
+    assert "request" not in shop.done("GET", f"/webhooks/deliveries/{sent['id']}")
+    shown = shop.done("GET", f"/webhooks/deliveries/{sent['id']}", query={"request": "true"})["request"]
+    assert (shown["url"], shown["body"].encode()) == (receiver.url(), got.body)
+    assert shown["headers"].items() <= {name.lower(): value for name, value in got.headers.items()}.items()
+    assert not any("signature" in name for name in shown["headers"])
+    shop.done("DELETE", f"/webhooks/{hook}")
+    assert shop.done("GET", f"/webhooks/deliveries/{sent['id']}", query={"request": "true"})["request"]["url"] is None
+
+
+def test_the_body_of_a_delivery_is_an_event_and_takes_its_permission(shop: Shop) -> None:
+    hook = shop.hook()
+    sent = shop.done("POST", f"/webhooks/{hook}/test")
+    made = shop.done("POST", "/api-keys", {"name": "hooks", "permissions": ["webhooks:read"]})
+    reply = shop.stack.call("GET", f"/v1/webhooks/deliveries/{sent['id']}", made["key"], query={"request": "true"})
+    assert (reply.status, reply.json["data"]["request"]["body"]) == (200, None)
