@@ -98,6 +98,7 @@ class Services:
     invoices = Of(lambda wiring: wiring.invoices.invoices)
     choices = Of(lambda wiring: wiring.invoices.choices)
     choosable = Of(lambda wiring: wiring.invoices.choosable)
+    payer_transactions = Of(lambda wiring: wiring.invoices.payer_transactions)
     checkouts = Of(lambda wiring: wiring.invoices.checkouts)
     invoice_settings = Of(lambda wiring: wiring.invoices.invoice_settings)
     invoice_expiries = Of(lambda wiring: wiring.invoices.invoice_expiries)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.ports.accounts import ChainPayer
     from chalicelib.usecases.ports.coins import CoinPayer
     from chalicelib.usecases.ports.delegating import DelegationNode
+    from chalicelib.usecases.ports.payer_transactions import PayerTransactions
     from chalicelib.usecases.ports.readers import ChainReader, Mempool
     from chalicelib.usecases.ports.staking import StakingNode
     from chalicelib.usecases.ports.tokens import TokenReader
@@ -159,6 +160,22 @@ class ChainWiring:
         from chalicelib.chains.evm.payer import EvmPayer
 
         return EvmPayer(network, rpc, each)
+
+    def payer_transactions(self, network: Network) -> PayerTransactions:
+        """The adapter of transactions that payers sign. Its node is one for a request that a caller waits for. Raises LookupError
+        for a network whose payers need none, and, when something is sent, where this deployment has no node."""
+        if network.family != "tron" or network.simulated:
+            raise LookupError(f"{network.id}: payers' wallets build by themselves")
+        from chalicelib.chains.tron.payer import TronPayer
+        from chalicelib.chains.tron.payer_transactions import TronPayerTransactions
+
+        nodes = self._nodes
+
+        def payer() -> TronPayer:
+            rpc, each = nodes.rpc(network, impatient=True), nodes.transports(network, impatient=True)
+            return TronPayer(network, rpc, nodes.tron_genesis(network), each)
+
+        return TronPayerTransactions(payer)
 
     def live_coin_payer(self, network: Network) -> UtxoPayer:
         """Raises LookupError for a network that pays from accounts, and where this deployment has no node."""

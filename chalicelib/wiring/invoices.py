@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from chalicelib.usecases.invoices.deadlines import InvoiceDeadlines
     from chalicelib.usecases.invoices.expiries import InvoiceExpiries
     from chalicelib.usecases.invoices.invoices import Invoices
+    from chalicelib.usecases.invoices.payer_transactions import InvoiceTransactions
     from chalicelib.usecases.invoices.settings import InvoiceSettingsService
+    from chalicelib.wiring.chains import ChainWiring
     from chalicelib.wiring.parts import Parts
     from chalicelib.wiring.wallets import WalletWiring
 
 
 class InvoiceWiring:
-    def __init__(self, parts: Parts, wallets: WalletWiring) -> None:
-        self._parts, self._wallets = parts, wallets
+    def __init__(self, parts: Parts, wallets: WalletWiring, chains: ChainWiring) -> None:
+        self._parts, self._wallets, self._chains = parts, wallets, chains
 
     @cached_property
     def invoices(self) -> Invoices:
@@ -38,6 +40,15 @@ class InvoiceWiring:
         parts = self._parts
         conditions = Conditions(parts.store)
         return Checkouts(parts.store, parts.clock_of, self.choices.looked, payer_refunds, conditions, parts.rates)
+
+    @cached_property
+    def payer_transactions(self) -> InvoiceTransactions:
+        from chalicelib.store.counters import DynamoCounters
+        from chalicelib.usecases.invoices.payer_transactions import InvoiceTransactions
+
+        parts, counters = self._parts, DynamoCounters(self._parts.store.models)
+        build = self._chains.payer_transactions
+        return InvoiceTransactions(parts.store, self.checkouts, build, parts.rules, counters, parts.clock_of)
 
     @cached_property
     def choices(self) -> Choices:

@@ -106,7 +106,7 @@ class Wiring:
     def invoices(self) -> InvoiceWiring:
         from chalicelib.wiring.invoices import InvoiceWiring
 
-        return InvoiceWiring(self.parts, self.wallets)
+        return InvoiceWiring(self.parts, self.wallets, self.chains)
 
     @cached_property
     def payment_links(self) -> PaymentLinkWiring:
