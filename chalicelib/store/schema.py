@@ -100,6 +100,7 @@ RECORDS: dict[str, Kind] = {
     ),
     "LinkStock": Kind("records", lambda r: f"linkstock#{r.link}", lambda r: r.shard),
     "LinkOpenings": Kind("records", lambda r: f"linkopen#{r.link}#{r.caller}", lambda r: r.hour),
+    "PayerSent": Kind("records", lambda r: f"paysent#{r.invoice}", lambda r: r.txid),
     "PayerSendings": Kind("records", lambda r: f"paysend#{r.invoice}#{r.caller}", lambda r: r.hour),
     "Spent": Kind("records", lambda r: f"spent#{r.tenant}", lambda r: r.asset),
     "PayeeSpent": Kind("records", lambda r: f"payee#{r.tenant}", lambda r: f"{r.asset}#{r.address}"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -153,3 +153,25 @@ class Choice(AcceptedCoin):
     rate: Annotated[InvoiceRate, Field(description="The locked rate.")]
     locked_until: Annotated[Time, Field(description="Until when payments count at it.")]
     payment_uri: Annotated[str | None, Field(description=CHOICE_URI, examples=[PAYMENT_URI])]
+
+
+class PayerTransaction(CamelRecord):
+    """An unsigned transaction for the payer's wallet."""
+
+    transaction: Annotated[
+        dict[str, Any],
+        Field(
+            description="As Tron's nodes build it: `txID`, `raw_data`, `raw_data_hex`, `visible`.",
+            examples=[{"visible": False, "txID": HASH.removeprefix("0x"), "raw_data": {}, "raw_data_hex": "0a02"}],
+        ),
+    ]
+    expires_at: Annotated[Time, Field(description="Until when the network takes it.")]
+
+
+class SentTransaction(CamelRecord):
+    """A transaction that the network has."""
+
+    tx_id: Annotated[str, Field(description="Its id on the chain.", examples=[HASH.removeprefix("0x")])]
+    explorer_url: Annotated[
+        str, Field(description=EXPLORER, examples=[f"https://tronscan.org/#/transaction/{HASH.removeprefix('0x')}"])
+    ] = None  # type: ignore[assignment]

@@ -25,7 +25,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "merchants": ("merchants",),
     "networks": ("networks", "rescans", "stakes"),
     "openapi": ("openapi",),
-    "pay": ("checkout",),
+    "pay": ("checkout", "payer_transactions"),
     "payment-links": ("payment_links.links",),
     "payout-links": ("refunds.payout_links",),
     "portal": ("portal",),

@@ -126,12 +126,6 @@ class TronPayer:
         it is no proof that no block has it), Unavailable."""
         self._sending.broadcast(raw)
 
-    def knows(self, txid: str) -> bool:
-        """Whether the node has the transaction in a block. Raises Unavailable."""
-        return self._sending.sure(
-            lambda: bool(row(self._node.call("wallet/gettransactioninfobyid", {"value": txid}), "an info"))
-        )
-
     def renew(self, unsigned: str, priority: Priority, sender: str) -> str:
         """The same payment with a new reference block and end. Raises Refused, InsufficientFunds, Unavailable.
 

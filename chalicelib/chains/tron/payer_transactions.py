@@ -14,13 +14,12 @@ from chalicelib.chains.tron import transactions
 from chalicelib.chains.tron.fees import MOST_FEE_LIMIT
 from chalicelib.chains.tron.payer import TronPayer
 from chalicelib.usecases.ports.accounts import Payment
-from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.ports.payer_transactions import PayerSigned, PayerTransfer
 from chalicelib.usecases.ports.signing import Signature
 
 FEE_LIMIT = 100_000_000
 """100 TRX: the most that a token's transfer may burn of the payer's. One to an address that had none of the token takes 130,000
-energy, which was 13 to 55 TRX between 2024 and 2026. `send` asks the network before anything is burnt."""
+energy, which was 13 to 55 TRX between 2024 and 2026. `rehearse` asks the network before anything is burnt."""
 _BLOCK_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _HEX = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{2})+)", re.ASCII)
 _SIGNATURE_BYTES = 65
@@ -66,20 +65,13 @@ class TronPayerTransactions:
         transfer = PayerTransfer(decoded.owner, decoded.recipient, decoded.contract, decoded.amount)
         return PayerSigned(transfer, made.txid, decoded.reference.expiration, made.raw)
 
-    def send(self, signed: PayerSigned) -> None:
-        """Ask the node whether it would succeed, then hand it over. What fails on the chain burns the payer's TRX and pays nothing.
+    def rehearse(self, transfer: PayerTransfer) -> None:
+        """Ask the node whether the transfer would succeed now. Raises Refused, InsufficientFunds, Unavailable."""
+        self._payer().estimate(Payment(transfer.sender, transfer.recipient, transfer.contract, transfer.amount, 0))
 
-        Raises Refused, InsufficientFunds, Unavailable.
-        """
-        payer, transfer = self._payer(), signed.transfer
-        try:
-            payer.estimate(Payment(transfer.sender, transfer.recipient, transfer.contract, transfer.amount, 0))
-        except InsufficientFunds:
-            # Sent once already, and in a block: the money is gone to where it should.
-            if payer.knows(signed.txid):
-                return
-            raise
-        payer.broadcast(signed.raw)
+    def send(self, signed: PayerSigned) -> None:
+        """Hand it to the node. Safe to repeat. Raises Refused, InsufficientFunds, Unavailable."""
+        self._payer().broadcast(signed.raw)
 
 
 def _bytes(text: str, what: str) -> bytes:

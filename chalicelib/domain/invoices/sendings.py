@@ -22,6 +22,16 @@ class PayerSendings:
     ttl: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class PayerSent:
+    """A payer's transaction that was handed to the network, or was about to be, so often: `sent`. `ttl` as above."""
+
+    invoice: str
+    txid: str
+    sent: int = 0
+    ttl: int = 0
+
+
 def caller_of(invoice: str, source: str) -> str:
     """The name that a caller is counted under: nobody reads addresses in it, and on two invoices it is two names."""
     return hashlib.sha256(f"{invoice} {source}".encode()).hexdigest()[:32]

@@ -2,8 +2,9 @@
 
 Building asks no node and stores nothing: the block that a transaction refers to is one that the scanner has passed. A signed one is
 read byte by byte, and has to pay exactly what this invoice asks for now, by the key of the account that pays; then it is handed to
-the network. Nothing is stored of it either: what counts is what the scanner finds in a block. Dying in between loses nothing, since
-the page still has the signed transaction, and the same one is never taken twice by the chain.
+the network. Its id is stored before (`PayerSent`), so that an answer which was lost can be asked for again: the account may have
+too little by then, because it has paid. What counts as a payment is what the scanner finds in a block. Dying in between loses
+nothing, since the page still has the signed transaction, and the chain never takes the same one twice.
 
 No key of ours has a part in it.
 """
@@ -18,7 +19,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, ServiceError
 from chalicelib.domain.ids import Realm
-from chalicelib.domain.invoices.sendings import HOUR_MS, MOST_SENT, PayerSendings, caller_of
+from chalicelib.domain.invoices.sendings import HOUR_MS, MOST_SENT, PayerSendings, PayerSent, caller_of
 from chalicelib.usecases.invoices.checkout import Checkout, Checkouts
 from chalicelib.usecases.merchants.access import Usage, Window, source_of
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -117,11 +118,15 @@ class InvoiceTransactions:
         if signed.expires_at <= self._clock_of(found.network.realm).now_ms():
             raise BusinessRule("transaction", "came too late to be sent: begin anew")
         self._count(found.invoice.id, source, now_ms)
-        return self._sent(found.network, signed)
+        return self._sent(found.network, found.invoice.id, signed, now_ms)
 
-    def _sent(self, network: Network, signed: PayerSigned) -> Sent:
+    def _sent(self, network: Network, invoice_id: str, signed: PayerSigned, now_ms: int) -> Sent:
+        transactions, key = self._transactions(network), {"invoice": invoice_id, "txid": signed.txid}
         try:
-            self._transactions(network).send(signed)
+            if self._store.get(PayerSent, **key) is None:
+                transactions.rehearse(signed.transfer)
+                self._counters.up(PayerSent, key, "sent", 1, ttl=(now_ms + LIFE_MS) // 1000 + _KEPT_SECONDS)
+            transactions.send(signed)
         except InsufficientFunds as reason:
             raise BusinessRule("from", "has too little, for the amount or for the network's fee: nothing was sent") from reason
         except Refused as reason:

@@ -1,4 +1,4 @@
-"""A payer's own transactions, built here for a wallet that can not build them, and handed to the network once the wallet has signed.
+"""A payer's own transactions, built here for a wallet that can not build them, and handed to the network once it has signed.
 `chains/tron/payer_transactions.py` fits it."""
 
 from __future__ import annotations
@@ -42,7 +42,12 @@ class PayerTransactions(Protocol):
         but a plain transfer, as `build` makes it, and unless the sender's key signed."""
         ...
 
+    def rehearse(self, transfer: PayerTransfer) -> None:
+        """Ask the network whether the transfer would succeed now: what fails in a block costs the payer a fee and pays nothing.
+        Raises Refused (InsufficientFunds), Unavailable."""
+        ...
+
     def send(self, signed: PayerSigned) -> None:
-        """Hand it to the network, unless the network says that it would fail now. Safe to repeat. Raises Refused
-        (InsufficientFunds), Unavailable."""
+        """Hand it to the network. Safe to repeat: what the network knows already is done. Raises Refused (InsufficientFunds),
+        Unavailable."""
         ...

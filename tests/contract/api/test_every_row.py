@@ -697,6 +697,24 @@ def _(a: Caller) -> None:
     assert choice.json.keys() == {"coin", "network", "address", "amount", "missing", "rate", "lockedUntil", "paymentUri"}
 
 
+@row("Decisions", "POST", "/pay/{invoiceId}/transaction")
+def _(a: Caller) -> None:
+    """What a live network answers: tests/nodes/tron/test_payer_transactions.py."""
+    made = a.invoice(currency="trx", network="tron")
+    body = {"from": "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE"}
+    answer = a.stack.call("POST", f"/v1/pay/{made['id']}/transaction", json=body)
+    assert (answer.status, answer.json["error"]["code"]) == (400, "VALIDATION_ERROR"), answer.body
+    assert "simulated" in answer.json["error"]["message"]
+
+
+@row("Decisions", "PUT", "/pay/{invoiceId}/transaction")
+def _(a: Caller) -> None:
+    made = a.invoice(currency="trx", network="tron")
+    body = {"raw_data_hex": "0a02", "signature": "00" * 65}
+    answer = a.stack.call("PUT", f"/v1/pay/{made['id']}/transaction", json=body)
+    assert (answer.status, answer.json["error"]["code"]) == (400, "VALIDATION_ERROR"), answer.body
+
+
 @row("Decisions", "GET", "/health")
 def _(a: Caller) -> None:
     assert a.stack.call("GET", "/health").json["status"] == "ok"
