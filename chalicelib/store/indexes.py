@@ -42,6 +42,8 @@ INDEXES: dict[tuple[str, str], Index] = {
     # have no order.
     ("wd", "address"): Index("records", "lookup", "lookup_pk", "sk"),
     ("dep", "hash"): Index("records", "lookup", "lookup_pk", "sk"),
+    # Deposits of all merchants that an operator can release: few, and in no order.
+    ("dep", "releasable"): Index("records", "pending", "pending_pk", "sk"),
     # The events of one invoice: a support desk asks it all day, and the partition of a merchant's events is long.
     ("evt", "object"): Index("events", "by_object", "object_pk", "sk"),
     **{(family, "endpoint"): Index("webhooks", "listing", "list_pk", "list_sk") for family in ("dlv", "rdl")},
@@ -86,9 +88,14 @@ def deposit_lists(r: Any) -> Mapping[str, str | None]:
     """A deposit to the operator's own wallets is in no merchant's list; reconciliation finds it by its address."""
     if r.tenant is None:
         owner = f"own:{network_parts(r.network)[0]}"
-        return {"tx_address_pk": listed_under("tx", owner, r.address), "time_sk": place_in_time(r.created_at, r.id)}
+        own = {"tx_address_pk": listed_under("tx", owner, r.address), "time_sk": place_in_time(r.created_at, r.id)}
+        return own | _releasable(r)
     found = {"lookup_pk": listed_under("dep", network_parts(r.network)[0], r.txid)}
-    return found | _transaction_lists(r, r.status, r.address, r.txid)
+    return found | _releasable(r) | _transaction_lists(r, r.status, r.address, r.txid)
+
+
+def _releasable(r: Any) -> dict[str, str | None]:
+    return {"pending_pk": listed_under("dep", network_parts(r.network)[0], "releasable")} if r.releasable else {}
 
 
 def withdrawal_lists(r: Any) -> dict[str, str | None]:

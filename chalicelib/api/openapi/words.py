@@ -53,6 +53,7 @@ _TAGS: dict[str, tuple[str, str]] = {
     "auth": ("Keys", "What a key is and may do; making, rotating and revoking keys."),
     "api-keys": ("Keys", ""),
     "merchants": ("Operator", "Merchants, and what of the service's own treasury is under way."),
+    "moves": ("Operator", ""),
     "merchant": ("Merchant", "The caller's own merchant and its settings."),
     "addresses": ("Addresses", "Deposit addresses, service wallets and the grey list."),
     "coins": ("Coins", "Coins and tokens, with their thresholds and limits."),

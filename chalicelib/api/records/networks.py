@@ -133,6 +133,7 @@ class Rescan(CamelRecord):
     from_block: Annotated[Height, Field(description="The first block of the range.")]
     to_block: Annotated[Height, Field(description="The last block of the range.", examples=[19_001_000])]
     scanned_to: Annotated[Height | None, Field(description="The last block that was looked at; null before the first.")]
+    created_at: Time
 
 
 class Stake(CamelRecord):

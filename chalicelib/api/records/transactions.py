@@ -59,6 +59,10 @@ class Transaction(CamelRecord):
             examples=["deposit"],
         ),
     ]
+    merchant_id: Annotated[
+        str,
+        Field(description="Whose it is: for admin keys, with `releasable=true`.", examples=["mch_01jd2w3x4y5z6a7b8c9d0e1f2g"]),
+    ] = None  # type: ignore[assignment]
     address: Annotated[
         str, Field(description="The address that received it.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])
     ]

@@ -23,6 +23,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "link": ("payment_links.page",),
     "merchant": ("merchant",),
     "merchants": ("merchants",),
+    "moves": ("moves",),
     "networks": ("networks", "rescans", "stakes"),
     "openapi": ("openapi",),
     "pay": ("checkout", "payer_transactions"),

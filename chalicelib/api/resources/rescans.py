@@ -8,9 +8,12 @@ from pydantic import Field
 
 from chalicelib.api.chosen import known_network
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.lists import Listing, ListQuery, choice, text, time, whole
 from chalicelib.api.models import CamelRequest
 from chalicelib.api.routes import endpoint
+from chalicelib.domain.ids import first_id
 from chalicelib.domain.scanning.rescans import Rescan
+from chalicelib.domain.times import iso
 
 MOST_HEIGHT = 10**12
 
@@ -37,6 +40,31 @@ def order_rescan(ctx: Ctx, body: RescanRequest) -> Answer:
     return ctx.create(ctx.services.rescans.ordering(network, body.from_block, body.to_block), rescanned)
 
 
+RESCANS = Listing(
+    "rescans",
+    (
+        time("createdAt", lambda r, _: r.created_at, "When it was ordered.").known_as("created_at").indexed("time"),
+        text("id", lambda r, _: r.id, "The rescan's id.", sortable=False),
+        choice("status", lambda r, _: r.status, ("pending", "running", "completed"), "How far it is."),
+        whole("fromBlock", lambda r, _: r.from_block, "Its first block."),
+        whole("toBlock", lambda r, _: r.to_block, "Its last block."),
+    ),
+    kind=Rescan,
+    partition=lambda ctx: {"network": known_network(ctx.catalogue, ctx.path["network"]).id},
+    position=lambda ms: first_id("rsc", ms),
+)
+
+
+@endpoint(
+    "GET", "/networks/{network}/rescan", family="object", level="admin", permission="networks:read", query=RESCANS, envelope=True,
+    answer="list[networks.Rescan]", summary="Rescans of a network, newest first",
+)  # fmt: skip
+def list_rescans(ctx: Ctx, query: ListQuery) -> Answer:
+    """Those that are done, too, and those that the service ordered itself."""
+    found, pagination = RESCANS.page(ctx, query)
+    return Answer([rescanned(each) for each in found], pagination)
+
+
 @endpoint(
     "GET", "/networks/{network}/rescan/{id}", family="object", level="admin", permission="networks:read",
     summary="How far a rescan is", answer="networks.Rescan",
@@ -54,4 +82,5 @@ def rescanned(rescan: Rescan) -> dict[str, Any]:
         "fromBlock": rescan.from_block,
         "toBlock": rescan.to_block,
         "scannedTo": rescan.scanned_to,
+        "createdAt": iso(rescan.created_at),
     }

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.lists import Listing, ListQuery, amount, choice, coin, hash_text, network, text, time, whole
+from chalicelib.api.lists import Listing, ListQuery, amount, choice, coin, flag, hash_text, network, text, time, whole
 from chalicelib.api.lists.common import assets_of_coin, assets_of_network, in_coin_units, slug_of
 from chalicelib.api.lists.fields import Condition
 from chalicelib.api.routes import endpoint
@@ -16,7 +16,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.errors import NotFound
-from chalicelib.domain.ids import NetworkId, TenantId, asset_parts, place_in_time
+from chalicelib.domain.ids import NetworkId, TenantId, asset_parts, place_in_time, tenant_parts
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.moves import Move, operators, transaction_state, transaction_type
@@ -28,6 +28,8 @@ from chalicelib.usecases.ports.store import Listed
 Transaction = Deposit | Withdrawal | Stake | Move | CoinMove
 TYPES = ("deposit", "withdrawal", "collection", "topup", "stake")
 STATUSES = ("pending", "confirmed", "failed", "orphaned")
+MOST_RELEASABLE = 1000
+"""Deposits that an operator is shown at once: they have no order, and more of them are read once these are released."""
 
 
 def _type(r: Transaction, _: Any) -> str:
@@ -96,6 +98,11 @@ TRANSACTIONS = Listing(
         text("withdrawalId", lambda r, _: r.id if isinstance(r, Withdrawal) else None, "The withdrawal it paid.", sortable=False),
         whole("blockNumber", lambda r, _: r.block_number, "Its block."),
         time("confirmedAt", lambda r, _: r.confirmed_at, "When it was confirmed."),
+        flag(
+            "releasable",
+            lambda r, _: isinstance(r, Deposit) and r.releasable,
+            "Whether it is a deposit that an operator can release: held, below the minimum, or set aside.",
+        ),
     ),
     family="tx",
     indexes=frozenset({"time", "status", "asset", "hash", "address"}),
@@ -115,7 +122,12 @@ def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
     Stakes (`POST /networks/tron/stake`) are listed for the merchant whose key ordered them, from the order on. A key of the level
     admin is also shown what the operator moves between its own places, once that is signed: `topup` is native coin for the fee of
     what shall leave an address, `collection` any other move (a sweep, a distribution, a move to the cold wallet). Nobody's balance
-    changes by these, and no merchant sees them."""
+    changes by these, and no merchant sees them. Asked for `releasable=true`, such a key is shown the deposits of all merchants that
+    it can release (`POST /transactions/{txId}/release`), with their `merchantId`: the first thousand of them."""
+    if ctx.key.level == "admin" and any(
+        (c.field.name, c.operator, c.value) == ("releasable", "eq", True) for c in query.conditions
+    ):
+        return _releasable(ctx, query)
     found, pagination = TRANSACTIONS.page(ctx, query, also=_of_invoice(ctx, query))
     return Answer(_shown(ctx, found), pagination)
 
@@ -150,6 +162,16 @@ def list_transactions_of_address(ctx: Ctx, query: ListQuery) -> Answer:
 def list_transactions_under_address(ctx: Ctx, query: ListQuery) -> Answer:
     """The same as `GET /transactions/address/{address}`."""
     return _of_address(ctx, query)
+
+
+def _releasable(ctx: Ctx, query: ListQuery) -> Answer:
+    """A page of all merchants' deposits that an operator can release."""
+    store = ctx.services.store
+    places = store.places(Listed("dep", "releasable", ctx.realm, "releasable"), limit=MOST_RELEASABLE).places
+    deposits = [found for found in store.at(places) if isinstance(found, Deposit)]
+    found, pagination = TRANSACTIONS.over(ctx, query, deposits, position=lambda d: place_in_time(d.created_at, d.id))
+    owners = [{} if each.tenant is None else {"merchantId": tenant_parts(each.tenant)[0]} for each in found]
+    return Answer([shown | owner for shown, owner in zip(_shown(ctx, found), owners, strict=True)], pagination)
 
 
 def _of_address(ctx: Ctx, query: ListQuery) -> Answer:

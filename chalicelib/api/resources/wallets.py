@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -10,6 +10,8 @@ from pydantic import Field
 from chalicelib.api.chosen import chosen_coin, known_network, misspelled
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug
+from chalicelib.api.lists import Listing, choice, hash_text, network, time
+from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.models import CamelRequest, Query
 from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
@@ -19,7 +21,7 @@ from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.money import format_units
 from chalicelib.domain.times import iso
-from chalicelib.usecases.wallets.service_wallets import Listed, Registered
+from chalicelib.usecases.wallets.service_wallets import Listed, Registered, WalletRead
 
 ServiceKind = Literal["hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector"]
 
@@ -116,6 +118,32 @@ def _service_wallet(made: Registered, reveal: bool) -> dict[str, Any]:
     return shown if made.generated is None or not reveal else {**shown, "privateKey": made.generated}
 
 
+WALLETS = Listing(
+    "service-wallets",
+    (
+        network(lambda r, _: network_parts(r.wallet.network)[1]),
+        choice("walletType", lambda r, _: SERVICE_TYPE[r.wallet.role], tuple(SERVICE_TYPE.values()), "What it is for."),
+        hash_text("address", lambda r, _: r.wallet.address, "The address."),
+        time("observedAt", lambda r, _: None if r.observed is None else r.observed.at, "When the chain was looked at."),
+    ),
+    bare=True,
+)
+
+
+@endpoint(
+    "GET", "/addresses/service-wallets", family="object", level="admin", permission="addresses:read", query=WALLETS,
+    answer="list[wallets.WalletBalance]", summary="All service wallets, with ledger and chain side by side",
+)  # fmt: skip
+def list_service_wallets(ctx: Ctx, query: PageQuery) -> Answer:
+    """Those that are in use, network by network, each as the reads of one wallet show it."""
+    catalogue = ctx.catalogue
+    every = ctx.services.wallets.every(list(catalogue.networks.values()), lambda found: catalogue.coins_of(found.slug))
+    shown = []
+    for read in WALLETS.array(ctx, query, every):
+        shown.append(_view(ctx, read, catalogue.coins_of(network_parts(read.wallet.network)[1])))
+    return Answer(shown)
+
+
 @endpoint(
     "GET", "/addresses/hot-wallet/{network}", family="object", permission="addresses:read", answer="wallets.WalletBalance",
     summary="The hot wallet of a network and what it holds",
@@ -158,24 +186,26 @@ def _read(ctx: Ctx, role: Role, only: Coin | None = None) -> Answer:
     network = known_network(ctx.catalogue, ctx.path["network"])
     coins = ctx.catalogue.coins_of(network.slug) if only is None else [only]
     operator = ctx.key.level == "admin"
-    read = ctx.services.wallets.read(network, role, coins, waits=operator and role != "cold")
-    return Answer(
-        {
-            "network": network.slug,
-            "walletType": SERVICE_TYPE[role],
-            "address": read.wallet.address,
-            "custody": CUSTODY_SHOWN[read.wallet.custody],
-            "balances": [
-                {
-                    **ctx.views.holding(coin, read.holdings.get(coin.asset)),
-                    "onChainBalance": _units(coin, read.on_chain(coin)),
-                    **({"waits": read.waits.get(coin.asset)} if operator else {}),
-                }
-                for coin in coins
-            ],
-            "observedAt": None if read.observed is None else iso(read.observed.at),
-        }
-    )
+    return Answer(_view(ctx, ctx.services.wallets.read(network, role, coins, waits=operator and role != "cold"), coins))
+
+
+def _view(ctx: Ctx, read: WalletRead, coins: Sequence[Coin]) -> dict[str, Any]:
+    operator = ctx.key.level == "admin"
+    return {
+        "network": network_parts(read.wallet.network)[1],
+        "walletType": SERVICE_TYPE[read.wallet.role],
+        "address": read.wallet.address,
+        "custody": CUSTODY_SHOWN[read.wallet.custody],
+        "balances": [
+            {
+                **ctx.views.holding(coin, read.holdings.get(coin.asset)),
+                "onChainBalance": _units(coin, read.on_chain(coin)),
+                **({"waits": read.waits.get(coin.asset)} if operator else {}),
+            }
+            for coin in coins
+        ],
+        "observedAt": None if read.observed is None else iso(read.observed.at),
+    }
 
 
 def _units(coin: Coin, units: int | None) -> str | None:

@@ -8,7 +8,7 @@ the field under another name or not at all. Then `SHOWN` says where it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, cast
@@ -20,9 +20,13 @@ from chalicelib.api.lists import ListField
 from chalicelib.api.lists.fields import OPERATORS
 from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.routes import ROUTES, Route
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.ids import AssetId
+from chalicelib.domain.treasury.moves import Move, Origin, move_work
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.webhooks.endpoints import EventRecord
+from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.wiring import services
 from tests.support.receiver import Receiver, answer
 from tests.support.refunds import claimed, paid_invoice, payout_link, refund
@@ -104,7 +108,20 @@ def business(shop: Shop) -> str:
         if resource == "ENERGY":
             tron.mine(19)
     tron.turn()
+    for move in moves(services().catalogue("test").networks["fantom"]):
+        services().store.commit([Save(move), Open(move_work(move))])
+    for number in range(2):
+        done(shop, 201, "POST", "/v1/networks/ethereum/rescan", {"fromBlock": number, "toBlock": 3 + number}, "admin_test")
+        shop.wait(1)
     return str(partial["address"])
+
+
+def moves(network: Network) -> list[Any]:
+    """A move that is signed, and one that was refused before; with their work, which finds them."""
+    native = AssetId(f"{network.id}:ftm")
+    planned = [Move.topup(Origin(network.id, f"col_{n}", 1, 1_767_225_600_000 + n), native, GREY, GREY, n) for n in (10**18, 5)]
+    signed = replace(planned[0], state="signed", nonce=1, raw="00", txid="0x" + "5c" * 32, updated_at=1_767_225_700_000)
+    return [signed, replace(planned[1], reason="the node refuses it")]
 
 
 def money_back(shop: Shop) -> str:
@@ -173,7 +190,7 @@ def filled(stack: Stack) -> dict[str, str]:
         done(shop, 200, "PUT", f"/v1/webhooks/{hooks[0]['id']}", {"status": "paused"})
         done(shop, 201, "POST", f"/v1/webhooks/{hooks[0]['id']}/redeliver", {"from": days_ago(1), "which": "all"})
         stack.drain(only=("relay",), rounds=1)
-    return {"id": hooks[0]["id"], "address": address, "invoice": invoice}
+    return {"id": hooks[0]["id"], "address": address, "invoice": invoice, "network": "ethereum"}
 
 
 # ---- The reference ------------------------------------------------------------------------------------------------------------
@@ -204,6 +221,10 @@ SHOWN: dict[tuple[str, str], Callable[[Stack], Read]] = {
     ("/coins", "network"): lambda _: lambda record: record["network"]["network"],
     ("/events", "objectId"): stored(EventRecord, "id", "id", "object_id"),
     ("/networks/tron/stake", "createdAt"): stored(Stake, "txid", "transactionId", "created_at"),
+    **{
+        (path, "releasable"): lambda _: lambda record: bool({"held", "below_minimum", "set_aside"} & set(record["flags"]))
+        for path in ("/transactions", "/transactions/address/{address}", "/addresses/{address}/transactions")
+    },
     ("/webhooks/{id}/deliveries", "finishedAt"): stored(Delivery, "id", "id", "finished_at"),
     ("/webhooks/{id}/deliveries", "held"): lambda _: lambda record: record.get("held", False),
     ("/webhooks/{id}/deliveries", "waitsForEarlier"): lambda _: lambda record: record.get("waitsForEarlier", False),

@@ -65,6 +65,7 @@ def test_a_coin_that_is_created_later_finds_what_was_paid_before(shop):
     assert asked.status == 201
     assert asked.json == {
         "id": asked.json["id"], "status": "pending", "fromBlock": 0, "toBlock": cursor(shop).number, "scannedTo": None,
+        "createdAt": asked.json["createdAt"],
     }  # fmt: skip
     assert shown(shop, asked.json["id"]).json == asked.json
     shop.turn()
