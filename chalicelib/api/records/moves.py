@@ -36,8 +36,8 @@ class Move(CamelRecord):
     status: Annotated[
         MoveStatus,
         Field(
-            description="`planned`: nothing is allotted; `built`: its bytes are fixed; `signed`: the chain may take it at any time; `"
-            "replacing`: no block takes it, and a dearer one is being signed; `lost`: no block can take it any more, and its "
+            description="`planned`: nothing is allotted; `built`: its bytes are fixed; `signed`: the chain may take it any time; "
+            "`replacing`: no block takes it, and a dearer one is being signed; `lost`: no block can take it any more, and its "
             "coins are being freed.",
             examples=["signed"],
         ),

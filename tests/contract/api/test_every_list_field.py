@@ -119,7 +119,8 @@ def business(shop: Shop) -> str:
 def moves(network: Network) -> list[Any]:
     """A move that is signed, and one that was refused before; with their work, which finds them."""
     native = AssetId(f"{network.id}:ftm")
-    planned = [Move.topup(Origin(network.id, f"col_{n}", 1, 1_767_225_600_000 + n), native, GREY, GREY, n) for n in (10**18, 5)]
+    origins = [Origin(network.id, f"col_{n}", 1, 1_767_225_600_000 + n) for n in range(2)]
+    planned = [Move.topup(origin, native, GREY, GREY, 10**18 + origin.at) for origin in origins]
     signed = replace(planned[0], state="signed", nonce=1, raw="00", txid="0x" + "5c" * 32, updated_at=1_767_225_700_000)
     return [signed, replace(planned[1], reason="the node refuses it")]
 
