@@ -14,6 +14,7 @@ from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import Realm, TenantId
 from chalicelib.domain.merchants.merchants import ApiKey
+from chalicelib.usecases.base import activity
 from chalicelib.usecases.merchants.access import Usage
 
 if TYPE_CHECKING:
@@ -127,6 +128,10 @@ class Ctx:
     def done(self, record: Any) -> Answer:
         """The answer about what a POST made outside our transactions, stored by itself: `record` is public."""
         return Once(self, self._rendered).done(record)
+
+    def note(self) -> None:
+        """Store the activity record by itself, for a change outside our transactions that has no creation, after it."""
+        activity.alone(self.services.store)
 
     def _rendered(self, record: Any) -> Answer:
         return Answer(record, status=self.route.status, text=self.text(Answer(record)))

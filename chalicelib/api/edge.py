@@ -10,20 +10,22 @@ import os
 import re
 import traceback
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
 from chalice.app import Request, Response
 
 from chalicelib.api import auth, body, errors, fault_metric, idempotency, resources
+from chalicelib.api.acting import record_of
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.idempotency import Replay
 from chalicelib.api.pages import is_page, refusal
 from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound, ServiceError
+from chalicelib.usecases.base import activity
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Conflict
 
@@ -159,7 +161,7 @@ def _answer(ctx: Ctx, request: Request, wired: Services, headers: dict[str, str]
             return told
         ctx.expired_version = 0 if before is None else before.version
     try:
-        with nullcontext() if ctx.caller is None else in_realm(ctx.realm):
+        with _as_caller(ctx, arguments):
             answer: Answer = route.handler(ctx, *arguments)
     except Replay as replay:
         return replay.answer
@@ -170,6 +172,17 @@ def _answer(ctx: Ctx, request: Request, wired: Services, headers: dict[str, str]
             raise
         return told
     return answer
+
+
+@contextmanager
+def _as_caller(ctx: Ctx, arguments: Sequence[Any]) -> Iterator[None]:
+    """What a handler does is done in the realm of the caller's key, and a change in that key's name."""
+    if ctx.caller is None:
+        yield
+        return
+    changing = ctx.route.method != "GET"
+    with in_realm(ctx.realm), activity.recording(record_of(ctx, arguments)) if changing else nullcontext():
+        yield
 
 
 def _arguments(ctx: Ctx, request: Request) -> list[Any]:

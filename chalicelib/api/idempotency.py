@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from chalicelib.api.rendering import Answer
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.versions import version_after
+from chalicelib.usecases.base import activity
 from chalicelib.usecases.base.idempotency import KEPT_MS, StoredAnswer
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
 
@@ -107,6 +108,19 @@ def _context(ctx: KeyedRequest) -> str:
     return f"{ctx.tenant}\x1f{ctx.idempotency_key}\x1f{ctx.request_hash}"
 
 
+_IDS = ("id", "key_id", "batch_id", "coin")
+"""Where an answer names what was made."""
+
+
+def _note(answer: Answer) -> None:
+    """Say in the activity record what the request makes."""
+    if not isinstance(answer.data, dict):
+        return
+    made = next((answer.data[name] for name in _IDS if name in answer.data), None)
+    if isinstance(made, str):
+        activity.made(made)
+
+
 class Once:
     """Renders what is created, and stores the answer with it where the request has an Idempotency-Key."""
 
@@ -128,6 +142,7 @@ class Once:
         def attempt() -> Any:
             prepared = creation.prepare()
             answers.append(self._render(prepared.made))
+            _note(answers[-1])
             made = creation.commit(prepared, self._stored(answers[-1], again=len(answers) > 1))
             if made is not prepared.made:  # an earlier try was committed after all, and it is what is stored
                 answers.append(self._render(made))
@@ -178,7 +193,10 @@ class Once:
         """Store the answer by itself, for a creation outside our transactions, after it."""
         answer = self._render(record)
         changes = self._stored(answer, again=False)
-        if changes:
+        _note(answer)
+        if not changes:
+            activity.alone(self._ctx.services.store)
+        else:
             try:
                 self._ctx.services.store.commit(changes)
             except Conflict:

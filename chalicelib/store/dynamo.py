@@ -22,6 +22,7 @@ from chalicelib.store import lists
 from chalicelib.store.indexes import INDEXES, listed_under
 from chalicelib.store.models import Models
 from chalicelib.store.schema import beginning_of, key_of, kind_at, partition_of, prefix_of, where_is, work_at
+from chalicelib.usecases.base import activity
 from chalicelib.usecases.ports.changes import Change, Conflict, Emit
 from chalicelib.usecases.ports.failures import Exhausted, Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
@@ -145,11 +146,14 @@ class DynamoStore:
         return lists.Where(self._settings.table(index.table), index.name, index.pk, index.sk, partition)
 
     def commit(self, changes: Sequence[Change], /) -> None:
-        """All of `changes`, or none. Raises Conflict, Unavailable.
+        """All of `changes`, or none, and with a request's first ones its activity record. Raises Conflict, Unavailable.
 
         A clash with another transaction on the same items (TransactionConflict) says nothing about the conditions: it is
         tried again a few times, then given up as Conflict(None).
         """
+        activity.committed(self._commit, changes)
+
+    def _commit(self, changes: Sequence[Change]) -> None:
         from chalicelib.store import commit as commits  # a function that only reads never loads it
 
         token = str(uuid.uuid4())

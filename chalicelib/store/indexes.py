@@ -44,6 +44,10 @@ INDEXES: dict[tuple[str, str], Index] = {
     ("dep", "hash"): Index("records", "lookup", "lookup_pk", "sk"),
     # Deposits of all merchants that an operator can release: few, and in no order.
     ("dep", "releasable"): Index("records", "pending", "pending_pk", "sk"),
+    # Who did what: by the key, by the object, and by what was made beside it.
+    ("act", "key"): Index("records", "by_status", "status_pk", "sk"),
+    ("act", "object"): Index("records", "lookup", "lookup_pk", "sk"),
+    ("act", "made"): Index("records", "by_asset", "asset_pk", "sk"),
     # The events of one invoice: a support desk asks it all day, and the partition of a merchant's events is long.
     ("evt", "object"): Index("events", "by_object", "object_pk", "sk"),
     **{(family, "endpoint"): Index("webhooks", "listing", "list_pk", "list_sk") for family in ("dlv", "rdl")},
@@ -180,6 +184,14 @@ def whitelist_lists(r: Any) -> dict[str, str | None]:
 def payment_link_lists(r: Any) -> dict[str, str | None]:
     """A deleted link is in no list."""
     return {"time_pk": listed_under("plink", r.tenant), "time_sk": r.id} if r.deleted_at is None else {}
+
+
+def activity_lists(r: Any) -> dict[str, str | None]:
+    return {
+        "status_pk": listed_under("act", r.tenant, r.key_id),
+        "lookup_pk": None if r.object_id is None else listed_under("act", r.tenant, r.object_id),
+        "asset_pk": None if r.made_id is None else listed_under("act", r.tenant, r.made_id),
+    }
 
 
 def delivery_lists(r: Any) -> dict[str, str | None]:

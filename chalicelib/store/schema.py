@@ -14,6 +14,7 @@ from typing import Any, cast
 from chalicelib.domain.webhooks.hooks import is_hook
 from chalicelib.domain.work import Work, WorkKind, time_lane
 from chalicelib.store.indexes import (
+    activity_lists,
     address_lists,
     coin_move_lists,
     collection_lists,
@@ -109,6 +110,7 @@ RECORDS: dict[str, Kind] = {
     "ShopLogo": Kind("records", lambda r: f"shoplogo#{r.tenant}"),
     "FeesBorne": Kind("records", lambda r: f"borne#{r.tenant}", lambda r: r.network),
     "FeeBudget": Kind("records", lambda r: f"feebudget#{r.tenant}"),
+    "Activity": Kind("records", lambda r: f"act#{r.tenant}", lambda r: r.id, activity_lists, module="merchants.activity"),
     "StoredAnswer": Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
     "Deposit": Kind("records", lambda r: f"tx#{r.id}", indexed=deposit_lists, module="deposits.deposits"),
     "Stake": Kind("records", lambda r: f"stake#{r.network}", lambda r: r.id, stake_lists, module="treasury.stakes"),

@@ -7,11 +7,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.domain.catalogue.catalogue import Catalogue
-from chalicelib.domain.ids import AssetId, NetworkId, asset_parts, network_id, network_parts
+from chalicelib.domain.ids import AssetId, NetworkId, Realm, asset_parts, network_id, network_parts
 from chalicelib.domain.money import format_units
 
 if TYPE_CHECKING:
     from chalicelib.api.context import Ctx
+
+_TYPES: dict[Realm, str] = {"live": "production", "test": "test"}
+"""The published word for a realm."""
 
 
 def slug_of(network: NetworkId) -> str:
@@ -49,3 +52,13 @@ def assets_of_coin(slug: str, catalogue: Catalogue) -> Sequence[str]:
 def id_of_network(slug: str, catalogue: Catalogue) -> Sequence[str]:
     """A network by its own id."""
     return [network_id(catalogue.realm, slug)]
+
+
+def of_realms(ctx: Ctx, query: Any) -> list[Realm]:
+    """The realms that a list with a filter by `type` (production, test) is about, of those that the asking key may know of: its own
+    where no type is asked for, and for a production key the sandbox, too."""
+    asked = [condition for condition in query.conditions if condition.field.name == "type"]
+    if not asked:
+        return [ctx.realm]
+    known: tuple[Realm, ...] = ("test",) if ctx.realm == "test" else ("live", "test")
+    return [realm for realm in known if all(condition.admits(_TYPES[realm]) for condition in asked)]

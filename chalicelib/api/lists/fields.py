@@ -118,7 +118,10 @@ class Condition:
 
     def holds(self, record: Any, catalogue: Catalogue) -> bool:
         """Whether `record` matches."""
-        found = self.field.read(record, catalogue)
+        return self.admits(self.field.read(record, catalogue))
+
+    def admits(self, found: Any) -> bool:
+        """Whether a record with this value in the field matches."""
         if found is None:
             return self.operator == "ne"
         if self.field.folded:

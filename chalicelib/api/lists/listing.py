@@ -91,11 +91,11 @@ class Listing:
         also: Sequence[Condition] = (),
         where: Where | None = None,
         whole: Listed | None = None,
-        partitions: Sequence[Mapping[str, str]] | None = None,
+        tenants: Sequence[str] | None = None,
     ) -> Found:
         """The records that the query asks for, and the pagination. `also` and `where` are conditions of the route's own, `whole`
-        is the list that the route means where that is not all of the caller's. `partitions` are those that are read in place of
-        the caller's own; every record in them holds to `where`.
+        is the list that the route means where that is not all of the caller's. `tenants` are those whose records are read in
+        place of the caller's; all of them hold to `where`, and to conditions on a field that is looked up by "tenant".
 
         Raises InvalidParameter (too deep, a cursor of another list, too many to sort), Unavailable.
         """
@@ -114,16 +114,18 @@ class Listing:
         if direct is not None:
             entries = [(at, r) for at, r in direct if fits(r) and (self.visible is None or self.visible(r))]
             return self._sorted(ctx, query, sort, order, cursor, entries)
-        source = self._source(ctx, conditions, whole, partitions, newest_first=order == "desc")
+        source = self._source(ctx, conditions, whole, tenants, newest_first=order == "desc")
         if source is None:
             return [], pagination(query, [], total=0, more=False, cursor=cursor)
         groups = isinstance(source, Indexed)
         untold = [c for c in conditions if not (self._in_span(c) or (groups and self._lookups(ctx, c) is not None))]
+        if tenants is not None:
+            untold, where = [c for c in untold if c.field.by != "tenant"], None
         if sort is not None:
             return self._sorted(ctx, query, sort, order, cursor, everything(source, fits, sort.name, self.most))
         if cursor is not None:
             page = behind(source, fits, cursor.position, query.size, self.most)
-        elif untold or (where is not None and partitions is None):
+        elif untold or where is not None:
             page = looked_through(source, fits, query.page, query.size, self.most)
         else:
             page = counted(source, fits, query.page, query.size)
@@ -194,12 +196,13 @@ class Listing:
         ctx: Ctx,
         conditions: Sequence[Condition],
         whole: Listed | None,
-        partitions: Sequence[Mapping[str, str]] | None,
+        tenants: Sequence[str] | None,
         newest_first: bool,
     ) -> Source | None:
         """Where candidates are read from; None where nothing can fit."""
         span = self._span(conditions)
-        groups = self._groups(ctx, conditions)
+        owners = self._owners(ctx) if tenants is None else tenants
+        groups = self._groups(ctx, conditions, owners)
         if span is None or any(not group for group in groups):
             return None
         store, meter = ctx.services.store, Meter(ctx.charge)
@@ -207,7 +210,7 @@ class Listing:
             return Indexed(store, groups, newest_first, span, meter)
         wholes = [] if whole is None else [whole]
         if whole is None and self.family is not None and self.by in self.indexes:
-            wholes = [Listed(self.family, self.by, owner) for owner in self._owners(ctx)]
+            wholes = [Listed(self.family, self.by, owner) for owner in owners]
         if self.kind is None:
             if not wholes:
                 raise LookupError(f"{self.name} is stored nowhere")
@@ -215,7 +218,7 @@ class Listing:
         whole = wholes[0] if wholes else None
         read = [
             Partition(store, self.kind, fields, newest_first, span, meter, whole, self.visible)
-            for fields in ([self.partition(ctx)] if partitions is None else partitions)
+            for fields in ([self.partition(ctx)] if tenants is None else [{"tenant": tenant} for tenant in tenants])
         ]
         return (read[0] if len(read) == 1 else Together(read, newest_first)) if read else None
 
@@ -242,7 +245,7 @@ class Listing:
         told = condition.field.by == "time" and isinstance(condition.value, Interval) and condition.operator != "ne"
         return told and self.position is not None
 
-    def _groups(self, ctx: Ctx, conditions: Sequence[Condition]) -> list[list[Listed]]:
+    def _groups(self, ctx: Ctx, conditions: Sequence[Condition], owners: Sequence[str]) -> list[list[Listed]]:
         """For each index that conditions name, the lists in it that they allow."""
         allowed: dict[str, list[str]] = {}
         for condition in conditions:
@@ -250,7 +253,6 @@ class Listing:
             if wanted is not None:
                 by = str(condition.field.by)
                 allowed[by] = wanted if by not in allowed else [value for value in allowed[by] if value in wanted]
-        owners = self._owners(ctx)
         return [[Listed(str(self.family), by, o, v) for v in values for o in owners] for by, values in sorted(allowed.items())]
 
     def _owners(self, ctx: Ctx) -> list[str]:

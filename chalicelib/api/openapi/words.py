@@ -50,10 +50,11 @@ seconds is success; anything else is tried again, nine times in all. The payload
 _TAGS: dict[str, tuple[str, str]] = {
     "health": ("Service", "Whether the service answers, and this document."),
     "openapi": ("Service", ""),
-    "auth": ("Keys", "What a key is and may do; making, rotating and revoking keys."),
+    "auth": ("Keys", "What a key is and may do; making, rotating and revoking keys; which key changed what."),
     "api-keys": ("Keys", ""),
     "merchants": ("Operator", "Merchants, and what of the service's own treasury is under way."),
     "moves": ("Operator", ""),
+    "activity": ("Keys", ""),
     "merchant": ("Merchant", "The caller's own merchant and its settings."),
     "addresses": ("Addresses", "Deposit addresses, service wallets and the grey list."),
     "coins": ("Coins", "Coins and tokens, with their thresholds and limits."),

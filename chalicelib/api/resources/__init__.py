@@ -9,6 +9,7 @@ from importlib import import_module
 
 PARTS: dict[str, tuple[str, ...]] = {
     "": ("portal",),
+    "activity": ("activity",),
     "addresses": ("addresses", "grey_list", "transactions", "wallets"),
     "api-keys": ("api_keys",),
     "auth": ("health",),

@@ -182,7 +182,9 @@ def sandbox_outcome(ctx: Ctx, body: SandboxOutcome) -> Answer:
     told otherwise; meanwhile the service replaces it as it would a real one, so that its hash and fee change. Said before the
     payment is sent, it is remembered for a day; after its last confirmation it is too late.
     """
-    return Answer(ctx.services.sandbox.outcome(ctx.tenant, ctx.param("id"), body.outcome))
+    decided = ctx.services.sandbox.outcome(ctx.tenant, ctx.param("id"), body.outcome)
+    ctx.note()
+    return Answer(decided)
 
 
 @endpoint(

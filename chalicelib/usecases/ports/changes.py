@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.work import OutboxRow, Work
 
 MOST_ITEMS = 10
-"""Items of one transaction."""
+"""Items of one transaction, the activity record of its request apart, which comes on top."""
 
 
 @dataclass(frozen=True, slots=True)

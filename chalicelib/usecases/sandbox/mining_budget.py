@@ -9,6 +9,7 @@ from chalicelib.domain.chain import MinedBlocks
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.versions import next_version
+from chalicelib.usecases.base.activity import aside
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
@@ -38,4 +39,5 @@ class MiningBudget:
                 raise BusinessRule(field, f"{words}; {BLOCKS_AN_HOUR - spent} are left of this one")
             self._store.commit([Save(replace(next_version(before), hour=hour, blocks=spent + blocks))])
 
-        until_settled(decide)
+        with aside():  # the blocks are the change, and the chain may refuse them
+            until_settled(decide)

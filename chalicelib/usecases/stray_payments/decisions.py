@@ -22,6 +22,7 @@ from chalicelib.domain.ids import Realm, TenantId, derived_id, network_parts
 from chalicelib.domain.scanning.rescans import Rescan, rescan_work
 from chalicelib.domain.stray_payments import StrayPayment, StrayStatus, stray_work
 from chalicelib.domain.versions import next_version, version_after
+from chalicelib.usecases.base.activity import aside
 from chalicelib.usecases.base.address_forms import form_of, tokens_by_form
 from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -210,7 +211,8 @@ class StrayPayments:
         if deposit is not None and deposit.status != "orphaned":
             if before.status != "recorded":
                 known = replace(next_version(before), status="recorded", updated_at=self._clock.now_ms())
-                self._store.commit([Save(known)])
+                with aside():  # it is refused all the same
+                    self._store.commit([Save(known)])
             raise BusinessRule("id", f"is recorded already: it is the transaction {deposit.id}, which is {deposit.status}")
         if watched is None:
             raise LookupError(f"{before.address} is no address of ours any more")

@@ -14,6 +14,7 @@ from chalicelib.domain.ids import TenantId, group_id, network_parts, new_id
 from chalicelib.domain.money import Amount
 from chalicelib.domain.withdrawals.batches import BatchOutput, WithdrawalBatch, batch_of, batch_work
 from chalicelib.domain.withdrawals.withdrawals import Priority, Withdrawal
+from chalicelib.usecases.base.activity import aside
 from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
@@ -188,7 +189,8 @@ class Withdrawals:
             self.get(tenant, withdrawal_id)
             batch = self._store.get(WithdrawalBatch, tenant=tenant, id=batch_of(withdrawal_id))
             if batch is not None:
-                self._expansion.expand(batch)
+                with aside():  # what the caller changes may be refused after it
+                    self._expansion.expand(batch)
             found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         if found is None:
             raise LookupError(f"{withdrawal_id} is in its batch and was not made of it")

@@ -761,6 +761,13 @@ def _(a: Caller) -> None:
     assert all("key" not in key for key in found)
 
 
+@row("Decisions", "GET", "/activity")
+def _(a: Caller) -> None:
+    made = _new_key(a)["key_id"]
+    (record,) = enveloped(a.ok(200, "GET", "/v1/activity", object_id=made), paginated=True)
+    assert (has(record, "key_id", "created_at")["method"], record["route"]) == ("POST", "/api-keys")
+
+
 @row("Decisions", "PUT", "/api-keys/{id}")
 def _(a: Caller) -> None:
     made = _new_key(a)
