@@ -96,7 +96,8 @@ def _file(path: str, above: tuple[str, ...]) -> File:
             imports.append(wanted)
         return f"{match[1]}{match[2]}./{_file(wanted, (*above, path)).name}{match[2]}"
 
-    if plain.suffix == ".js":
+    # Packed scripts are others', and no modules.
+    if plain.suffix == ".js" and (STATIC / path).exists():
         text = _IMPORT.sub(served, text)
     tag = hashlib.sha256(text.encode()).hexdigest()
     name = f"{plain.stem}.{tag[:_DIGITS]}{plain.suffix}"

@@ -8,8 +8,10 @@ Event format: AWS, "Lambda proxy integrations in API Gateway", input and output 
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import logging
+import re
 import threading
 import time
 import uuid
@@ -28,6 +30,8 @@ _SHELLS = ("/portal", "/console")
 """Pages whose modules are read anew when they were changed: nobody starts the stack again for each line."""
 BODY_LIMIT = 10 * 1024 * 1024
 """Bytes. Source: API Gateway quotas, payload size."""
+COMPRESSED_FROM = 1024
+"""Bytes: `minimum_compression_size` in `.chalice/config.json`."""
 _HOP_BY_HOP = frozenset(
     ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
      "transfer-encoding", "upgrade")
@@ -126,7 +130,11 @@ class Gateway:
         self._root = _tree(app.routes)
 
     def handle(self, request: Request) -> Reply:
-        """Answer one request. Whatever comes in, what goes out is JSON with a published status; a fault of ours is a 500."""
+        """Answer one request. Whatever comes in, what goes out has a published status; a fault of ours is a 500. It is compressed
+        where the client takes that."""
+        return _compressed(self._plain(request), request)
+
+    def _plain(self, request: Request) -> Reply:
         request_id = str(uuid.uuid4())
         try:
             return self._handle(request, request_id)
@@ -209,6 +217,19 @@ class Gateway:
             "body": body,
             "isBase64Encoded": encoded,
         }
+
+
+def _compressed(reply: Reply, request: Request) -> Reply:
+    """What API Gateway makes of an answer of some size for a client that takes gzip; it looks at no content type.
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-gzip-compression-decompression.html
+    """
+    accepted = ",".join(value for name, value in request.headers if name.lower() == "accept-encoding")
+    takes = [part.partition(";") for part in accepted.lower().replace(" ", "").split(",")]
+    wanted = any(name in ("gzip", "*") and not re.fullmatch(r"q=0(\.0*)?", weight) for name, _, weight in takes)
+    if not wanted or len(reply.body) < COMPRESSED_FROM or any(name.lower() == "content-encoding" for name, _ in reply.headers):
+        return reply
+    return Reply(reply.status, [*reply.headers, ("Content-Encoding", "gzip")], gzip.compress(reply.body, 6, mtime=0))
 
 
 def refusal(message: str, request_id: str | None = None) -> Reply:

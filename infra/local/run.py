@@ -129,7 +129,7 @@ def _run(stack: ExitStack, began: float) -> int:
 
 
 def welcome(base_url: str, keys: Mapping[str, str], nodes: Mapping[str, str], seconds: float) -> str:
-    """What a newcomer reads: where, with which keys, and three commands to paste."""
+    """What a newcomer reads: where, with which keys, two pages to open, and three commands to paste."""
     key = f"-H 'X-Api-Key: {keys['client_test']}'"
     post = f"{key} -H 'Content-Type: application/json'"
     invoice = """-d '{"currency": "eth", "amount": 0.05, "externalId": "order-1"}'"""
@@ -143,6 +143,10 @@ def welcome(base_url: str, keys: Mapping[str, str], nodes: Mapping[str, str], se
         "",
         *[f"  {slug:20} {url}" for slug, url in nodes.items()],
         *([""] if nodes else []),
+        "  In a browser: sign in with the key behind the link",
+        f"     {base_url}/portal     {keys['client_test']}   the merchant's portal, in the sandbox",
+        f"     {base_url}/console    {keys['admin_test']}   the operator's console, in the sandbox",
+        "",
         "  1. Ask for a payment, and keep its address; the answer has a checkoutUrl, too: a page to pay it on",
         f"     address=$(curl -s {base_url}/v1/invoices {post} {invoice} | {address}); echo $address",
         "  2. Pay it, as a customer in the sandbox would",
