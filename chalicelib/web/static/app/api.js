@@ -60,6 +60,8 @@ export function unwrapped(body) {
   if (body && typeof body === "object" && body.success === true && "data" in body) {
     return { data: body.data, page: body.meta?.pagination ?? null };
   }
+  // The list of invoices has its rows and its page side by side, without an envelope.
+  if (Array.isArray(body?.data) && body.meta?.pagination) return { data: body.data, page: body.meta.pagination };
   return { data: body, page: null };
 }
 

@@ -1,5 +1,6 @@
 // The merchant's portal.
 import { start } from "../app/shell.js";
+import { Above } from "./above.js";
 import { groups, pages } from "./pages.js";
 
-start({ name: "Portal", pages, groups, search: "/search" });
+start({ name: "Portal", pages, groups, search: "/search", above: Above });

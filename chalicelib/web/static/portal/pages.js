@@ -6,4 +6,13 @@ export const groups = ["", "Money in", "Money out", "Developers", "Settings", "S
 export const pages = [
   { path: "/", title: "Overview", menu: "", load: () => import("./overview.js") },
   { path: "/search", title: "Search", load: () => import("./search.js") },
+  { path: "/invoices", title: "Invoices", needs: "invoices:read", menu: "Money in", load: () => import("../invoices/list.js") },
+  { path: "/invoices/new", title: "New invoice", needs: "invoices:create", load: () => import("../invoices/new.js") },
+  { path: "/invoices/:id", title: "Invoice", needs: "invoices:read", load: () => import("../invoices/details.js") },
+  { path: "/invoices/:id/refund", title: "Refund", needs: ["invoices:read", "withdrawals:create"], load: () => import("../invoices/refund.js") },
+  { path: "/payment-links", title: "Payment links", needs: "invoices:read", menu: "Money in", load: () => import("../payment_links/list.js") },
+  { path: "/payment-links/new", title: "New payment link", needs: "invoices:create", load: () => import("../payment_links/new.js") },
+  { path: "/payment-links/:id", title: "Payment link", needs: "invoices:read", load: () => import("../payment_links/details.js") },
+  { path: "/settings/invoices", title: "Invoice settings", needs: "invoices:read", menu: "Settings", load: () => import("../invoices/settings.js") },
+  { path: "/settings/checkout", title: "Checkout settings", needs: "merchant:read", menu: "Settings", load: () => import("../shop/settings.js") },
 ];
