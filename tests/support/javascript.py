@@ -13,7 +13,7 @@ from typing import Any
 from chalicelib.web import files
 from infra.local.keeper import find_node_js
 
-_OURS = re.compile(r"""(["'])((?:app|portal|console|checkout|lib)/[\w.-]+\.js)\1""", re.ASCII)
+_OURS = re.compile(r"""(["'])((?:[a-z_]+)/[\w.-]+\.js)\1""", re.ASCII)
 
 
 @lru_cache(maxsize=1)

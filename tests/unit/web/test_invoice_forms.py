@@ -1,0 +1,185 @@
+"""What the portal's forms of invoices, refunds, payment links and settings send."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.catalogue.fiats import FIATS
+from tests.support.javascript import value
+
+IMPORTS = """
+import { FIATS } from "portal/fiats.js";
+import { transactionUrl } from "portal/explorers.js";
+import { inside } from "portal/inside.js";
+import { priceFields, priced } from "invoices/price_fields.js";
+import { invoiceOf } from "invoices/fields.js";
+import { refundFields, refundOf } from "invoices/refund_fields.js";
+import { leastOf, settingsOf } from "invoices/settings_fields.js";
+import { moments } from "invoices/timeline.js";
+import { changedLink, linkFields, newLink } from "payment_links/fields.js";
+import { readable, shopChange } from "shop/fields.js";
+import { base64, fitted, isPng, sides } from "shop/images.js";
+import { converted } from "app/form.js";
+import { first } from "app/fields.js";
+import { unwrapped } from "app/api.js";
+const coins = { known: true, coins: [{ coin: "usdt", network: "tron" }], options: [["usdt@tron", "USDT"]] };
+// What a form sends that nobody has touched: the fields that it shows, with what they begin with.
+const untouched = (fields) => {
+  const values = Object.fromEntries(fields.map((field) => [field.name, first(field)]));
+  const { content, problems } = converted(fields.filter((field) => !field.when || field.when(values)), values);
+  if (Object.keys(problems).length > 0) throw new Error(JSON.stringify(problems));
+  return content;
+};
+"""
+
+
+def js(expression: str) -> Any:
+    return value(IMPORTS, expression)
+
+
+def test_the_currencies_are_those_of_the_service() -> None:
+    assert js("FIATS") == dict(FIATS)
+
+
+def test_a_list_without_an_envelope_has_its_page() -> None:
+    assert js("""unwrapped({ count: 1, data: [7], meta: { pagination: { total: 1 } } })""") == {"data": [7], "page": {"total": 1}}
+
+
+@pytest.mark.parametrize(
+    ("values", "body"),
+    [
+        (
+            """{ priceIn: "fiat", fiatAmount: "49.90", fiatCurrency: "EUR", coins: "any", minutes: 30, more: false }""",
+            {"fiatAmount": "49.90", "fiatCurrency": "EUR", "expiresIn": 1800},
+        ),
+        (
+            """{ priceIn: "fiat", fiatAmount: "5", fiatCurrency: "USD", coins: "some", accept: ["usdt@tron", "btc"], more: true,
+                 metadata: { a: 1 } }""",
+            {
+                "fiatAmount": "5",
+                "fiatCurrency": "USD",
+                "accept": [{"coin": "usdt", "network": "tron"}, {"coin": "btc"}],
+                "metadata": {"a": 1},
+            },
+        ),
+        (
+            """{ priceIn: "coin", amount: "0.05", currency: "eth@ethereum", description: "shoes" }""",
+            {"amount": "0.05", "currency": "eth", "network": "ethereum", "description": "shoes"},
+        ),
+    ],
+)
+def test_an_invoice_is_asked_for_as_it_was_typed(values: str, body: dict[str, Any]) -> None:
+    assert js(f"invoiceOf({values})") == body
+
+
+def test_a_refund_names_what_it_has_to() -> None:
+    assert js("""refundOf({ mode: "same", to: "link", days: 2, reason: "Out of stock" })""") == {
+        "mode": "same",
+        "expiresIn": 172_800,
+        "reason": "Out of stock",
+    }
+    assert js("""refundOf({ mode: "same", coin: "usdt@tron", amount: "5", to: "address", address: "T1", days: 7 })""") == {
+        "mode": "same",
+        "coin": "usdt",
+        "network": "tron",
+        "amount": "5",
+        "address": "T1",
+    }
+
+
+def test_an_invoice_paid_in_two_coins_asks_which() -> None:
+    asked = js("""refundFields({ currency: "eth", network: "ethereum", choices: [
+        { coin: "usdt", network: "tron", received: "5" }, { coin: "btc", network: "bitcoin", received: "0" },
+        { coin: "eth", network: "ethereum", received: "1" }] }, coins)
+        .filter((field) => field.name === "coin").map((field) => field.options)""")
+    assert asked == [[["usdt@tron", "USDT on tron"], ["eth@ethereum", "ETH on ethereum"]]]
+
+
+LINKS = [
+    """{ name: "a", fiatAmount: "49.9", fiatCurrency: "EUR" }""",
+    """{ name: "a", fiatAmount: { min: "5", max: "50" }, fiatCurrency: "EUR", accept: [{ coin: "usdt", network: "tron" }],
+         stock: 3 }""",
+    """{ name: "a", amount: "5", currency: "usdt", network: "tron", description: "x", expiresAt: "2030-01-01T00:00:12.345Z",
+         redirectUrl: "https://shop.example/", metadata: { b: 1, a: 2 } }""",
+    """{ name: "a", fiatAmount: "5", fiatCurrency: "EUR", currency: "usdt", network: "tron" }""",
+]
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_link_that_nobody_touched_is_not_changed(link: str) -> None:
+    assert js(f"changedLink({link}, untouched(linkFields(coins, {link})))") == {}
+
+
+@pytest.mark.parametrize(
+    ("link", "change", "body"),
+    [
+        (LINKS[0], """{ name: "b" }""", {"name": "b"}),
+        (LINKS[1], """{ stock: undefined }""", {"stock": None}),
+        (LINKS[0], """{ fiatAmount: "50" }""", {"fiatAmount": "50", "fiatCurrency": "EUR"}),
+        (LINKS[3], """{ coins: "any", currency: undefined }""", {"fiatAmount": "5", "fiatCurrency": "EUR", "currency": None}),
+        (
+            LINKS[2],
+            """{ description: undefined, expiresAt: "2031-01-01T00:00:00.000Z" }""",
+            {"description": None, "expiresAt": "2031-01-01T00:00:00.000Z"},
+        ),
+    ],
+)
+def test_a_changed_link_sends_what_is_another_now(link: str, change: str, body: dict[str, Any]) -> None:
+    assert js(f"changedLink({link}, {{ ...untouched(linkFields(coins, {link})), ...{change} }})") == body
+
+
+def test_settings_are_sent_as_they_are_shown() -> None:
+    sent = js("""settingsOf({ minutes: 60, lockMinutes: 15, autoConfirmThreshold: "0", limited: false, latePayments: "manual",
+                 minimumAmounts: ["BTC 0.0001"] }, {})""")
+    assert sent == {
+        "defaultExpirationTime": 3600,
+        "autoConfirmThreshold": "0",
+        "supportedCurrencies": [],
+        "minimumAmounts": {"btc": "0.0001"},
+        "tolerancePercent": "0",
+        "toleranceMaxUSD": None,
+        "latePayments": "manual",
+    }
+    assert "no coin with an amount" in js("""(() => { try { leastOf(["btc"]); } catch (error) { return error.message; } })()""")
+
+
+def test_a_nested_body_complains_under_the_names_of_the_form() -> None:
+    found = js("""inside("settings", async () => { throw { fields: [{ field: "settings.toleranceMaxUSD" }, { field: "other" }] }; })
+                  .catch((error) => error.fields.map((each) => each.field))""")
+    assert found == ["toleranceMaxUSD", "other"]
+
+
+def test_a_shop_sends_what_is_another_now() -> None:
+    shop = """{ name: "Shoes", color: "#0b6e4f", logo: null, frameAncestors: ["https://a.example"] }"""
+    assert js(f"""shopChange({shop}, {{ name: "Shoes", color: "#0b6e4f", frameAncestors: ["https://a.example"] }})""") == {}
+    assert js(f"""shopChange({shop}, {{ color: "#000000" }})""") == {"name": None, "color": "#000000", "frameAncestors": []}
+    assert js("""["#0b6e4f", "#ffcc00", "#ffffff", "#000000"].map(readable)""") == ["#ffffff", "#000000", "#000000", "#ffffff"]
+
+
+def test_pictures_shrink_in_proportion() -> None:
+    assert js("[fitted(1000, 300), fitted(40, 20), fitted(3, 4000)]") == [[512, 154], [40, 20], [1, 512]]
+    tried = js("sides(4000, 2000)")
+    assert tried[0] == [512, 256]
+    assert all(one[0] > other[0] for one, other in pairwise(tried))
+    assert js("""[base64(new Uint8Array([104, 105])), isPng([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10]), isPng([0xff, 0xd8])]""") == [
+        "aGk=",
+        True,
+        False,
+    ]
+
+
+def test_explorers_are_linked_for_hashes_alone() -> None:
+    of, plain = "0x" + "a" * 64, "b" * 64
+    assert js(f"""transactionUrl("https://etherscan.io/", "ethereum", "{of}")""") == f"https://etherscan.io/tx/{of}"
+    assert js(f"""transactionUrl("https://tronscan.org", "tron", "{plain}")""") == f"https://tronscan.org/#/transaction/{plain}"
+    assert js(f"""transactionUrl("javascript:alert(1)", "ethereum", "{of}")""") is None
+    assert js("""transactionUrl("https://etherscan.io", "ethereum", "../../evil")""") is None
+
+
+def test_the_timeline_tells_what_was_and_what_comes() -> None:
+    told = js("""moments({ createdAt: "2026-05-01T12:00:00.000Z", expiresAt: "2026-05-01T13:00:00.000Z", status: "pending" }, [],
+                         Date.parse("2026-05-01T12:30:00.000Z")).map((each) => each.text)""")
+    assert told == ["Expires, if it is not paid by then", "Invoice made"]
