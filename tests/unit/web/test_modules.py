@@ -136,6 +136,7 @@ def test_an_error_is_understood_in_every_published_shape() -> None:
             ("a.failureOf(502, null).code", "UNREADABLE"),
             ('a.failureOf(429, {}, new Map([["retry-after", "7"]])).retryAfter', 7),
             ("a.unwrapped({ success: true, data: [1], meta: { pagination: { page: 1 } } })", {"data": [1], "page": {"page": 1}}),
+            ("a.unwrapped({ count: 1, data: [1], meta: { pagination: {} } })", {"data": [1], "page": {}}),
             ("a.unwrapped([1])", {"data": [1], "page": None}),
         ],
     )  # fmt: skip

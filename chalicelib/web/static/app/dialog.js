@@ -5,12 +5,14 @@ import { html, useEffect, useId, useLayoutEffect, useRef, useState } from "./ui.
 /** A dialog, open as long as it is drawn. `close()` is called when a person leaves it; `hold`: it can not be left by Escape. */
 export function Dialog({ title, close, hold = false, wide = false, children }) {
   const dialog = useRef(null);
+  const gone = useRef(false);
   const id = useId();
   useLayoutEffect(() => {
     const before = document.activeElement;
     const own = dialog.current;
     own.showModal();
     return () => {
+      gone.current = true;
       own.close();
       if (before?.isConnected) before.focus();
     };
@@ -19,7 +21,9 @@ export function Dialog({ title, close, hold = false, wide = false, children }) {
     event.preventDefault();
     if (!hold) close();
   };
-  return html`<dialog ref=${dialog} class=${wide ? "wide" : ""} aria-labelledby=${id} onCancel=${leave}>
+  // A second Escape closes it whatever the page says: then it is gone for us too.
+  const closed = () => !gone.current && close();
+  return html`<dialog ref=${dialog} class=${wide ? "wide" : ""} aria-labelledby=${id} onCancel=${leave} onClose=${closed}>
     <header class="top"><h2 id=${id}>${title}</h2>${!hold && html`<button type="button" class="close" aria-label="Close" onClick=${close}>×</button>`}</header>
     ${children}
   </dialog>`;

@@ -20,6 +20,7 @@ export function Form({ fields, action, submit, done, danger = false, below, chan
   const [wrong, complain] = useState({});
   const [failure, fail] = useState(null);
   const [busy, work] = useState(false);
+  const [again, safe] = useState(false);
   const [success, succeed] = useState(null);
   const running = useRef(false);
   const key = useRef(newKey());
@@ -56,8 +57,9 @@ export function Form({ fields, action, submit, done, danger = false, below, chan
     if (Object.keys(problems).length > 0) return;
     running.current = true;
     work(true);
+    let keyed = false;
     try {
-      const result = await submit(content, { key: key.current });
+      const result = await submit(content, { get key() { keyed = true; return key.current; } });
       key.current = newKey();
       if (say) succeed(typeof say === "function" ? say(result) : say);
       done?.(result, content);
@@ -65,6 +67,7 @@ export function Form({ fields, action, submit, done, danger = false, below, chan
       const { named, rest } = sorted(error, shown);
       complain(named);
       fail(rest);
+      safe(keyed && error.status === 0);
     } finally {
       running.current = false;
       work(false);
@@ -73,6 +76,7 @@ export function Form({ fields, action, submit, done, danger = false, below, chan
 
   return html`<form class="form" ref=${form} onSubmit=${send} novalidate autocomplete="off">
     ${failure && html`<${Failure} error=${failure} />`}
+    ${failure && again && html`<p class="fine">It may have been done. To send it once more is safe: the same request is never done twice.</p>`}
     ${shown.map((field) => html`<${Field} key=${field.name} field=${field} id=${idOf(field.name)} value=${values[field.name]} values=${values}
       problem=${wrong[field.name]} change=${(value) => set(field.name, value)} />`)}
     ${below?.(values)}

@@ -1,7 +1,7 @@
 // Lists: filter, sort and page are parameters of the API, and stand in the address, so that a view can be shared.
 import { amount, countOf } from "./format.js";
 import { Button, Empty, Failure, Loading } from "./parts.js";
-import { Link, go, useRoute } from "./router.js";
+import { Link, go, parse, useRoute } from "./router.js";
 import { useGet } from "./use.js";
 import { html, useEffect, useId, useRef, useState } from "./ui.js";
 
@@ -34,7 +34,7 @@ export function wanted(route, filters, fixed, plain) {
 /**
  * A list of what lies at `path`. `columns`: `{ name, label, show(row), sort, align }`, where `sort` is the API's name to sort by (true:
  * the column's own). `filters`: `{ name, label, kind: "select" | "text" | "time" | "range", options, op }`. `to(row)` is the page of a
- * row; `query` are parameters that never change; `empty` is shown where nothing is there at all; `every` seconds it is asked for
+ * row: the first column leads there, and has no button of its own (`Short`, not `Code`); `query` are parameters that never change; `empty` is shown where nothing is there at all; `every` seconds it is asked for
  * again; `plain`: the API answers all rows at once. `exportAs({ path, query, page })` draws the way to save what is shown.
  */
 export function List({
@@ -43,14 +43,19 @@ export function List({
   const { path: here, query: route } = useRoute();
   const query = wanted(route, filters, fixed, plain);
   const { data, page, error, loading, again } = useGet(path, query, { every });
-  const rows = Array.isArray(data) ? data : [];
+  // While the next rows are on their way the last ones stay, so that nothing jumps: of the same list, never of another one.
+  const last = useRef({ path, data: null });
+  if (data !== null || error) last.current = { path, data };
+  const drawn = data ?? (last.current.path === path ? last.current.data : null);
+  const rows = Array.isArray(drawn) ? drawn : [];
   const filtered = filters.some((filter) => ["", "gte", "lte", filter.op].some((op) => route[named(filter, op || undefined)]));
-  const move = (change, replace = false) => go(here, { ...route, page: undefined, cursor: undefined, ...change }, { replace });
+  // From the address as it is then: a filter that was typed counts a moment later than one that was chosen.
+  const move = (change, replace = false) => go(here, { ...parse(location.hash).query, page: undefined, cursor: undefined, ...change }, { replace });
   return html`<div class="list">
     <div class="bar">${filters.length > 0 && html`<${Filters} key=${here} filters=${filters} route=${route} move=${move} filtered=${filtered} />`}
       <div class="actions">${actions}${exportAs?.({ path, query, page })}</div></div>
     ${error && html`<${Failure} error=${error} again=${again} />`}
-    ${data === null && loading && html`<${Loading} />`}
+    ${drawn === null && loading && html`<${Loading} />`}
     ${data !== null && rows.length === 0 && (filtered
       ? html`<${Empty} title="Nothing matches" actions=${html`<${Link} to=${here} class="button quiet">Show all<//>`}>Change the filters, or show everything.<//>`
       : empty ?? html`<${Empty} />`)}

@@ -121,7 +121,14 @@ export function Copy({ value, label = "Copy", what = "" }) {
     const timer = said && setTimeout(() => say(""), 2000);
     return () => clearTimeout(timer);
   }, [said]);
-  const copy = () => navigator.clipboard.writeText(String(value)).then(() => say("Copied"), () => say("Not copied"));
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(String(value));
+      say("Copied");
+    } catch {
+      say("Not copied: mark it instead");
+    }
+  };
   return html`<button type="button" class="copy" onClick=${copy} aria-label=${what ? `${label}: ${what}` : null}>
     <span aria-live="polite">${said || label}</span></button>`;
 }
@@ -136,6 +143,13 @@ export function Code({ value, head, tail, what, children }) {
       ? html`<code>${whole}</code>`
       : html`<code class="short" aria-hidden="true">${short}</code><code class="whole">${whole}</code>`
   }<${Copy} value=${value} what=${what ?? whole} /></span>`;
+}
+
+/** The same without a button, for inside of links. */
+export function Short({ value, head, tail }) {
+  const short = shorten(value, head, tail);
+  if (short === String(value)) return html`<code>${short}</code>`;
+  return html`<code title=${value}><span aria-hidden="true">${short}</span><span class="hidden">${value}</span></code>`;
 }
 
 /** A moment in the reader's zone; UTC where somebody points at it. `ago`: how long ago beside it. */

@@ -4,7 +4,7 @@ import { IDLE_MINUTES } from "./key.js";
 import { Notice } from "./parts.js";
 import { arriving, go } from "./router.js";
 import { isKey, signIn } from "./session.js";
-import { html, useId, useState } from "./ui.js";
+import { html, useEffect, useId, useRef, useState } from "./ui.js";
 
 const REASONS = {
   asked: ["good", "You are signed out", "The key is forgotten in this tab."],
@@ -14,12 +14,19 @@ const REASONS = {
 /** Sign in with a key. `reason` is why nobody is signed in any more, `only(me)` why a key can not be used here. */
 export function SignIn({ name, reason, only }) {
   const submit = async ({ key }) => {
-    if (!isKey(key)) throw Object.assign(new Error("This does not look like an API key. It begins with sk_live_ or sk_test_."), { fields: [] });
-    await signIn(key, only);
+    if (!isKey(key)) throw new Error("This does not look like an API key. It begins with sk_live_ or sk_test_, and has 16 characters after it.");
     arriving.now = true;
+    try {
+      await signIn(key, only);
+    } catch (error) {
+      arriving.now = false;
+      throw error.code === "INVALID_API_KEY" ? new Error("The service does not know this key. It may be mistyped, revoked, or of another deployment.") : error;
+    }
   };
   const [tone, title, words] = REASONS[reason] ?? ["warn", "You were signed out", reason];
-  return html`<main class="alone"><h1>${name}</h1>
+  const main = useRef(null);
+  useEffect(() => main.current?.querySelector("input")?.focus(), []);
+  return html`<main class="alone" ref=${main}><h1>${name}</h1>
     ${reason && html`<${Notice} tone=${tone} title=${title}>${words}<//>`}
     <${Form} fields=${[{ name: "key", label: "API key", kind: "secret", required: true, example: "sk_test_…" }]} action="Sign in" submit=${submit} />
     <p class="fine">The key stays in this tab alone. It is forgotten when you sign out, close the tab, or leave it for ${IDLE_MINUTES} minutes.</p>
@@ -46,7 +53,7 @@ export function SearchBox({ to }) {
   };
   return html`<form class="search" role="search" onSubmit=${find}>
     <label class="hidden" for=${id}>Search: transaction, address, id or external id</label>
-    <input id=${id} name="q" type="search" maxlength="300" placeholder="Search anything" autocomplete="off" autocapitalize="off" spellcheck=${false} />
+    <input id=${id} name="q" type="search" maxlength="300" placeholder="Search" autocomplete="off" autocapitalize="off" spellcheck=${false} />
     <button type="submit" class="button quiet">Find</button>
     <p class="wrong" role="status">${problem}</p></form>`;
 }
