@@ -11,14 +11,13 @@ import re
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
 from chalice.app import Request, Response
 
 from chalicelib.api import auth, body, errors, fault_metric, idempotency, resources
-from chalicelib.api.acting import record_of
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.idempotency import Replay
 from chalicelib.api.pages import is_page, refusal
@@ -180,9 +179,14 @@ def _as_caller(ctx: Ctx, arguments: Sequence[Any]) -> Iterator[None]:
     if ctx.caller is None:
         yield
         return
-    changing = ctx.route.method != "GET"
-    with in_realm(ctx.realm), activity.recording(record_of(ctx, arguments)) if changing else nullcontext():
-        yield
+    with in_realm(ctx.realm):
+        if ctx.route.method == "GET":
+            yield
+            return
+        from chalicelib.api.acting import record_of
+
+        with activity.recording(record_of(ctx, arguments)):
+            yield
 
 
 def _arguments(ctx: Ctx, request: Request) -> list[Any]:
