@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.support.javascript import run
+from tests.support.javascript import value
 
 A, B = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
 LIMITS = {"useUsdLimits": False, "minValue": 0.01, "maxValue": 5, "maxValueDaily": 0}
@@ -25,10 +25,10 @@ COINS = [
 
 def answered(imports: str, expression: str, **names: Any) -> Any:
     constants = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in names.items())
-    return json.loads(run(f"{imports}\n{constants}console.log(JSON.stringify({expression}));"))
+    return value(f"{imports}\n{constants}", expression)
 
 
-FILES = 'import * as files from "./portal/payout-file.js";'
+FILES = 'import * as files from "portal/payout-file.js";'
 READ = """given.map((text) => {
   try { return files.readPayouts(text, usual); } catch (error) { return [error.constructor.name, error.message]; }
 })"""
@@ -156,7 +156,7 @@ def test_each_address_is_validated_once_and_a_hundred_at_a_time() -> None:
     assert len({address for one in lists for address in one["addresses"]}) == 150
 
 
-RUNS = 'import * as runs from "./portal/payout-run.js";'
+RUNS = 'import * as runs from "portal/payout-run.js";'
 SERVER = """
 // A service that does each request once, and loses some of its answers.
 function service(troubles) {
@@ -190,7 +190,7 @@ const begin = (name = "May") => runs.runOf({ name, priority: "normal", rows, by:
 
 
 def played(script: str) -> Any:
-    return json.loads(run(f"{RUNS}\n{SERVER}\nconsole.log(JSON.stringify(await (async () => {{ {script} }})()));"))
+    return value(f"{RUNS}\n{SERVER}", f"(async () => {{ {script} }})()")
 
 
 def test_a_lost_answer_pays_nothing_twice() -> None:

@@ -23,7 +23,7 @@ from chalicelib.domain.withdrawals.approvals import (
 )
 from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.merchants.settings import guarded, settings_view
-from tests.support.javascript import run
+from tests.support.javascript import value
 
 TENANT = TenantId("mch_01kab7n3q2w8z5r6t4y1v9c0x3:test")
 SEED = bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")  # RFC 8032 section 7.1, test 1
@@ -37,10 +37,10 @@ EMPTY = bytes.fromhex(
 def answered(imports: str, expression: str, **names: Any) -> Any:
     """The JSON of an expression, in a module with these imports and constants."""
     constants = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in names.items())
-    return json.loads(run(f"{imports}\n{constants}console.log(JSON.stringify({expression}));"))
+    return value(f"{imports}\n{constants}", expression)
 
 
-TEXTS = 'import * as texts from "./signing/texts.js";'
+TEXTS = 'import * as texts from "signing/texts.js";'
 
 
 def test_texts_of_withdrawals_are_the_services() -> None:
@@ -117,7 +117,7 @@ def test_amounts_have_one_spelling() -> None:
     assert answered(TEXTS, "given.map(texts.plainAmount)", given=[*spelled, *wrong]) == [*spelled.values(), *[None] * len(wrong)]
 
 
-KEYS = 'import { readKeyFile } from "./signing/key-files.js"; import { toHex } from "./signing/bytes.js";'
+KEYS = 'import { readKeyFile } from "signing/key-files.js"; import { toHex } from "signing/bytes.js";'
 READ = """files.map((hex) => {
   const bytes = Uint8Array.from(hex.match(/../g) ?? [], (two) => parseInt(two, 16));
   try {
@@ -198,7 +198,7 @@ def test_random_bytes_are_never_a_fault() -> None:
     assert all(answer["wiped"] for answer in answers)
 
 
-SIGNING = 'import { hasEd25519, readSignature, signOnce } from "./signing/ed25519.js";'
+SIGNING = 'import { hasEd25519, readSignature, signOnce } from "signing/ed25519.js";'
 TOLD = """await (async () => {
   try { return await make(); } catch (error) { return { refused: error.message, known: error.constructor.name }; }
 })()"""
