@@ -190,6 +190,11 @@ def test_a_file_that_is_no_key_is_refused_in_words() -> None:
         assert SEED.hex() not in json.dumps(answer)
 
 
+def test_a_key_in_hex_may_begin_like_der() -> None:
+    seeds = [bytes([first]) + SEED[1:] for first in range(0, 256, 5)]
+    assert [answer.get("seed") for answer in read(*(seed.hex().encode() for seed in seeds))] == [seed.hex() for seed in seeds]
+
+
 def test_random_bytes_are_never_a_fault() -> None:
     chance = random.Random(8032)
     heads = [b"", b"\x30", b"\x30\x2e\x02\x01\x00", b"{", b'{"d":"', b"-----BEGIN PRIVATE KEY-----"]

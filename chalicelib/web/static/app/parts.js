@@ -108,9 +108,9 @@ export function Status({ value, label, tone }) {
   return html`<span class=${`badge ${tone ?? toneOf(value)}`}>${label ?? words(value)}</span>`;
 }
 
-/** Facts: rows are [label, node]; those whose node is null, undefined or "" are left out. */
+/** Facts: rows are [label, node]; those whose node is null, undefined, false or "" are left out. */
 export function Facts({ rows }) {
-  const shown = rows.filter((row) => row && row[1] !== null && row[1] !== undefined && row[1] !== "");
+  const shown = rows.filter((row) => row && row[1] !== null && row[1] !== undefined && row[1] !== false && row[1] !== "");
   return html`<dl class="facts">${shown.map(([label, node]) => html`<div><dt>${label}</dt><dd dir="auto">${node}</dd></div>`)}</dl>`;
 }
 

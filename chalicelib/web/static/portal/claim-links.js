@@ -3,7 +3,7 @@ import { at, post } from "../app/api.js";
 import { Form } from "../app/form.js";
 import { List } from "../app/list.js";
 import { Amount, Button, Card, Code, Copy, Empty, Facts, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
-import { Link, go } from "../app/router.js";
+import { Link, arriving, go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useEffect, useState } from "../app/ui.js";
@@ -67,7 +67,7 @@ function New() {
   ];
   return html`<${Page} title="New claim link">
     <${Failure} error=${error} again=${again} />
-    <${Card}><${Form} fields=${fields} action="Make the link" submit=${submit} done=${keep} /><//><//>`;
+    <${Card}><${Form} fields=${fields} action="Make the link" submit=${submit} done=${(link) => { arriving.now = true; keep(link); }} /><//><//>`;
 }
 
 /** The link, this once. Leaving the tab asks first. */

@@ -2,6 +2,7 @@
 import { get, post } from "../app/api.js";
 import { Form } from "../app/form.js";
 import { Card, Failure, Loading, Page, Progress } from "../app/parts.js";
+import { arriving } from "../app/router.js";
 import { can, me } from "../app/session.js";
 import { html, useRef, useState } from "../app/ui.js";
 import { chosen, coinOptions, useCoins } from "./coin-choice.js";
@@ -21,14 +22,15 @@ export default function Payouts() {
   const [run, set] = useState(() => kept(me().key_id));
   const [plan, make] = useState(null);
   const known = useCoins();
-  const begin = (next) => { keep(next); set(next); };
-  const end = () => { forget(); set(null); make(null); };
+  const begin = (next) => { keep(next); arriving.now = true; set(next); };
+  const end = () => { forget(); arriving.now = true; set(null); make(null); };
+  const turn = (next) => { arriving.now = true; make(next); };
   if (run) return html`<${Sending} run=${run} end=${end} />`;
   if (!known.coins) {
     return html`<${Page} title="Pay from a file">${known.loading && html`<${Loading} />`}<${Failure} error=${known.error} again=${known.again} /><//>`;
   }
-  if (plan) return html`<${Check} plan=${plan} begin=${begin} back=${() => make(null)} />`;
-  return html`<${Choosing} known=${known} make=${make} />`;
+  if (plan) return html`<${Check} plan=${plan} begin=${begin} back=${() => turn(null)} />`;
+  return html`<${Choosing} known=${known} make=${turn} />`;
 }
 
 /** The file, or its text, and what it is called. */
@@ -70,8 +72,8 @@ function Choosing({ known, make }) {
   return html`<${Page} title="Pay from a file" lead="Every row is checked first. You see what is wrong, and what it comes to, before anything is sent.">
     <${Failure} error=${known.error} again=${known.again} />
     <${Card}>
-      <div class="field"><label for="payout-file">CSV file</label><input id="payout-file" type="file" accept=".csv,.txt,text/csv" onChange=${open} />
-        ${refused && html`<p class="wrong" role="alert">${refused}</p>`}</div>
+      <div class="form"><div class="field"><label for="payout-file">CSV file</label><input id="payout-file" type="file" accept=".csv,.txt,text/csv" onChange=${open} />
+        ${refused && html`<p class="wrong" role="alert">${refused}</p>`}</div></div>
       <${Form} key=${round} fields=${fields} action="Check the rows" submit=${submit} done=${make}
         change=${(values) => { before.current = values; }} />
       ${step && html`<${Progress} value=${step.done} max=${step.all} label="Checking">${step.words}<//>`}

@@ -61,7 +61,7 @@ export function common(record) {
     ["Network", record.network],
     ["Paid to", record.address && html`<${Code} value=${record.address} what="address" />`],
     ["Paid by", record.withdrawalId && html`<${Link} to=${at`/withdrawals/${record.withdrawalId}`}>${record.withdrawalId}<//>`],
-    ["Link can be used until", html`<${Time} at=${record.expiresAt} ago />`],
+    ["Link can be used until", record.expiresAt && html`<${Time} at=${record.expiresAt} ago />`],
     ["Made", html`<${Time} at=${record.createdAt} ago />`],
     ["Id", html`<${Code} value=${record.id} what="id" />`],
   ];

@@ -37,7 +37,7 @@ export function read({ enabled, needed, threshold, signers }) {
 export function SignersForm({ config, done, cancel }) {
   const [typed, type] = useState({
     enabled: config.enabled || config.signers.length === 0, needed: String(config.required_signatures || 1),
-    threshold: config.threshold_amount, signers: config.signers.length > 0 ? config.signers : [{ ...NEW }],
+    threshold: config.signers.length > 0 ? config.threshold_amount : "", signers: config.signers.length > 0 ? config.signers : [{ ...NEW }],
   });
   const [problems, complain] = useState([]);
   const prefix = useId();
@@ -54,7 +54,7 @@ export function SignersForm({ config, done, cancel }) {
     <label class="check"><input type="checkbox" checked=${typed.enabled} onChange=${(event) => change("enabled", event.currentTarget.checked)} />
       <span>Large withdrawals need signatures</span></label>
     <div class="field"><label for=${`${prefix}-threshold`}>From this amount on</label>
-      <input id=${`${prefix}-threshold`} inputmode="decimal" value=${typed.threshold} aria-describedby=${`${prefix}-hint`}
+      <input id=${`${prefix}-threshold`} inputmode="decimal" placeholder="10" value=${typed.threshold} aria-describedby=${`${prefix}-hint`}
         onInput=${(event) => change("threshold", event.currentTarget.value)} />
       <p class="hint" id=${`${prefix}-hint`}>In coin units, whichever the coin. Smaller ones count together over 24 hours.</p></div>
     ${typed.signers.map((one, place) => html`<${Signer} key=${place} place=${place} signer=${one} change=${(part) => changeSigner(place, part)}

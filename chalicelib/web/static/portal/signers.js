@@ -25,16 +25,16 @@ export default function Signers() {
     <${Card} title="Signatures on large withdrawals" actions=${writing && can("withdrawals:write")
       && html`<${Button} tone="quiet" onClick=${() => ask({ what: "signers" })}>Change<//>`}>
       <${Config} config=${config} /><//>
-    <${Card} title="What is paid without the whitelist" actions=${writing && html`<${Enforce} settings=${settings} ask=${ask} />`}>
+    <${Card} title="Addresses that are paid" actions=${writing && html`<${Enforce} settings=${settings} ask=${ask} />`}>
       <${Facts} rows=${[
         ["Withdrawals", settings.whitelist_enforced ? "go to addresses of the whitelist alone" : "may go to any address"],
         ["Refunds and claim links", settings.whitelist_enforced
           ? (settings.refundDailyLimitUSD === "0" ? "none to other addresses" : `up to $${amount(settings.refundDailyLimitUSD)} in 24 hours to other addresses`)
           : "may go to any address"],
-        ["Changed last", html`<${Time} at=${settings.updated_at} ago />`],
+        ["Changed last", settings.updated_at && html`<${Time} at=${settings.updated_at} ago />`],
       ]} /><//>
     ${config.enabled && html`<${OtherChange} settings=${settings} />`}
-    ${asked?.what === "signers" && html`<${Dialog} title="Change the signers" close=${() => close()} wide>
+    ${asked?.what === "signers" && html`<${Dialog} title="Change the signers" close=${() => close()}>
       <${SignersForm} config=${config} cancel=${() => close()} done=${(next) => ask({ what: "change", change: { multisig_config: next } })} /><//>`}
     ${asked?.what === "limit" && html`<${Limit} settings=${settings} ask=${ask} close=${close} />`}
     ${asked?.what === "change" && html`<${Change} settings=${settings} change=${asked.change} close=${done} />`}
@@ -49,9 +49,9 @@ function Config({ config }) {
     ["State", html`<${Status} value="on" label="On" />`],
     ["Signatures needed", `${config.required_signatures} of ${config.total_signers}`],
     ["From this amount on", `${amount(config.threshold_amount)}, of whichever coin, in its own units`],
-  ]} />
-  <ul class="plain" aria-label="Signers">${config.signers.map((one) => html`<li key=${one.id}><strong>${one.id}</strong>${one.role && ` (${one.role})`}
-    <${Code} value=${one.public_key} what=${`public key of ${one.id}`} /></li>`)}</ul>`;
+    ...config.signers.map((one) => [`Signer ${one.id}${one.role && ` (${one.role})`}`, html`<${Code} value=${one.public_key}
+      what=${`public key of ${one.id}`} />`]),
+  ]} />`;
 }
 
 function Enforce({ settings, ask }) {

@@ -3,7 +3,7 @@ import { newKey, post } from "../app/api.js";
 import { amount } from "../app/format.js";
 import { Form } from "../app/form.js";
 import { Amount, Button, Card, Facts, Failure, Loading, Notice, Page } from "../app/parts.js";
-import { Link, go } from "../app/router.js";
+import { Link, arriving, go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useEffect, useRef, useState } from "../app/ui.js";
@@ -15,12 +15,13 @@ const PRIORITIES = [["low", "Low: cheaper, slower"], ["normal", "Normal"], ["hig
 /** The page "New withdrawal". */
 export default function NewWithdrawal({ query }) {
   const [checked, check] = useState(null);
+  const turn = (next) => { arriving.now = true; check(next); };
   const key = useRef(newKey());
   const begun = useRef({ to_address: query.to, amount: query.amount, choice: query.coin });
   const { coins, balances, loading, error, again } = useCoins();
   if (loading && !coins && can("coins:read")) return html`<${Page} title="New withdrawal"><${Loading} /><//>`;
   if (checked) {
-    return html`<${Check} ...${checked} sendKey=${key.current} back=${() => check(null)}
+    return html`<${Check} ...${checked} sendKey=${key.current} back=${() => turn(null)}
       made=${(id) => { key.current = newKey(); go(`/withdrawals/${id}`); }} />`;
   }
   const submit = async (values) => {
@@ -32,7 +33,7 @@ export default function NewWithdrawal({ query }) {
   };
   return html`<${Page} title="New withdrawal" lead="Nothing is sent yet: the next page says what will happen.">
     <${Failure} error=${error} again=${again} />
-    <${Card}><${Form} action="Go on" submit=${submit} done=${check} fields=${fields(coins, balances, begun.current)}
+    <${Card}><${Form} action="Go on" submit=${submit} done=${turn} fields=${fields(coins, balances, begun.current)}
       below=${(values) => html`<${Preview} ...${coinIn(values)} priority=${values.priority} balances=${balances} />`} /><//><//>`;
 }
 

@@ -71,7 +71,7 @@ const unknown = (record) => ({
 });
 
 const STATUS = {
-  pending: "waits", processing: "is being prepared", broadcasting: "is being sent to the network",
+  pending: "waits for its turn", processing: "is being prepared", broadcasting: "is being sent to the network",
   confirming: "is on the chain and waits for confirmations", confirmed: "is paid", failed: "has failed: the money is available again",
   cancelled: "is cancelled: the money is available again",
 };

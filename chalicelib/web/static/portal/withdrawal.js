@@ -17,14 +17,16 @@ export default function Withdrawal({ params }) {
   if (!record) {
     return html`<${Page} title="Withdrawal">${loading && html`<${Loading} />`}<${Failure} error=${error} again=${again} /><//>`;
   }
+  const approval = record.approval && html`<${Approval} key="approval" record=${record} changed=${put} />`;
   return html`<${Page} title=${`Withdrawal of ${record.amount} ${record.coin.toUpperCase()}`} actions=${html`<${Actions} record=${record} put=${put} />`}>
     <${Failure} error=${error} again=${again} />
     <${Standing} record=${record} />
+    ${record.status === "pending" && approval}
     <div class="columns">
       <${Card} title="Payment"><${Payment} record=${record} /><//>
       <${Card} title="On the chain"><${OnChain} record=${record} /><//>
     </div>
-    ${record.approval && html`<${Approval} record=${record} changed=${put} />`}
+    ${record.status !== "pending" && approval}
   <//>`;
 }
 
@@ -42,11 +44,13 @@ function Standing({ record }) {
   if (waits) {
     return html`<${Notice} tone=${waits.tone} title=${waits.title}><p>${waits.words}</p><p><strong>What to do:</strong> ${waits.toDo}</p><//>`;
   }
-  const tone = { confirmed: "good", failed: "bad", cancelled: "calm" }[record.status] ?? "busy";
-  return html`<${Notice} tone=${tone} title=${`It ${says(record.status)}`}>
-    ${record.failure_reason && html`<p>${record.failure_reason}</p>`}
-    ${record.status === "failed" && html`<p>Look at the reason, then make a new withdrawal if you still want to pay.</p>`}
-    ${!FINAL.includes(record.status) && html`<p>It can not be stopped any more. This page looks again by itself.</p>`}<//>`;
+  const { status, failure_reason: reason } = record;
+  const tone = { confirmed: "good", failed: "bad", cancelled: "calm" }[status] ?? "busy";
+  return html`<${Notice} tone=${tone} title=${`It ${says(status)}`}>
+    ${reason && html`<p>${reason}</p>`}
+    ${status === "failed" && html`<p>Look at the reason, then make a new withdrawal if you still want to pay.</p>`}
+    ${!FINAL.includes(status) && html`<p>${status === "pending" ? "You can cancel it until it begins." : "It can not be stopped any more."}
+      This page looks again by itself.</p>`}<//>`;
 }
 
 function Payment({ record }) {
@@ -76,7 +80,7 @@ function OnChain({ record }) {
     ["Confirmations", network ? `${record.confirmations} of ${network.confirmations}` : String(record.confirmations)],
     ["Block", record.block_number === undefined ? null : String(record.block_number)],
     ["Paid by", record.from_address && html`<${Code} value=${record.from_address} what="wallet" />`],
-    ["Confirmed", html`<${Time} at=${record.confirmed_at} ago />`],
+    ["Confirmed", record.confirmed_at && html`<${Time} at=${record.confirmed_at} ago />`],
   ]} />`;
 }
 

@@ -16,7 +16,7 @@ export const COLUMNS = [
   { name: "status", label: "Status", sort: true, show: (row) => html`<${State} record=${row} />` },
   { name: "to_address", label: "To", show: (row) => html`<${Code} value=${row.to_address} what="address" />` },
   { name: "network", label: "Network", sort: true },
-  { name: "created_at", label: "Asked for", sort: true, show: (row) => html`<${Time} at=${row.created_at} />` },
+  { name: "created_at", label: "Made", sort: true, show: (row) => html`<${Time} at=${row.created_at} />` },
 ];
 
 /** A withdrawal's status, with what it waits for. */
@@ -32,7 +32,7 @@ const FILTERS = [
   { name: "coin", label: "Coin", kind: "text" },
   { name: "network", label: "Network", kind: "text" },
   { name: "to_address", label: "To address", kind: "text" },
-  { name: "created_at", label: "Asked for", kind: "time" },
+  { name: "created_at", label: "Made", kind: "time" },
 ];
 
 /** The page "Withdrawals". */

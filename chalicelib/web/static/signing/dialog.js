@@ -40,7 +40,7 @@ export function SignatureForm({ text, signers, action, tone = "main", done, canc
     }
   };
   const common = { text, signers, action, tone, busy, run, cancel };
-  const ways = [["file", "Key file"], ["pasted", "Signature made elsewhere"]];
+  const ways = [["file", "Key file"], ["pasted", "Made elsewhere"]];
   return html`${failure && html`<${Refusal} error=${failure} />`}
     ${able === false && html`<${Notice} tone="warn" title="This browser can not sign">
       It has no Ed25519, or the page was not loaded over https. Sign the text elsewhere and paste the signature.<//>`}

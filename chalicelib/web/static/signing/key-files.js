@@ -28,14 +28,13 @@ export function readKeyFile(file) {
 }
 
 function seedOf(file) {
-  if (file[0] === 0x30) return fromDer(file);
   const text = trimmed(file);
+  // Digits first: DER begins with the byte that is the digit 0 in ASCII.
+  const seed = text.length === 2 * SEED ? fromHex(text) : null;
+  if (seed) return seed;
+  if (file[0] === 0x30) return fromDer(file);
   if (startsWith(text, BEGIN)) return fromPem(text);
   if (text[0] === 0x7b) return fromJwk(text);
-  if (text.length === 2 * SEED) {
-    const seed = fromHex(text);
-    if (seed) return seed;
-  }
   return refuse(`This is no key that can be read here. Key files are: ${FORMATS}.`);
 }
 
