@@ -1,13 +1,13 @@
 // One withdrawal: how it stands, what it waits for, its approval, and cancelling it.
 import { at, del } from "../app/api.js";
-import { transactionLink } from "../app/chain_links.js";
 import { Ask, useDialog } from "../app/dialog.js";
-import { Amount, Button, Card, Code, Facts, Failure, Loading, Notice, Out, Page, Time } from "../app/parts.js";
+import { Amount, Button, Card, Code, Facts, Failure, Loading, Notice, Page, Time } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
 import { Approval } from "./approval.js";
+import { TxHash } from "./explorers.js";
 import { FINAL, says, waitsFor } from "./withdrawal-words.js";
 import { State } from "./withdrawals.js";
 
@@ -73,10 +73,8 @@ function Payment({ record }) {
 function OnChain({ record }) {
   const { data: network } = useGet(can("networks:read") && record.transaction_hash ? at`/networks/${record.network}` : null);
   if (!record.transaction_hash) return html`<p class="soft">It was not sent yet. Its transaction shows up here.</p>`;
-  const link = transactionLink(network, record.transaction_hash);
   return html`<${Facts} rows=${[
-    ["Transaction", html`<${Code} value=${record.transaction_hash} what="transaction" />`],
-    ["Look at it", link ? html`<${Out} href=${link}>Explorer<//>` : network?.isTestnet && "Simulated: no explorer has it"],
+    ["Transaction", html`<${TxHash} network=${record.network} hash=${record.transaction_hash} />`],
     ["Confirmations", network ? `${record.confirmations} of ${network.confirmations}` : String(record.confirmations)],
     ["Block", record.block_number === undefined ? null : String(record.block_number)],
     ["Paid by", record.from_address && html`<${Code} value=${record.from_address} what="wallet" />`],
