@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import urllib.parse
+import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.axe import axe
 from tests.support.browser import Browser
-from tests.support.pages import go, press, signed_in, text, wait_for
+from tests.support.pages import fill, go, look, press, signed_in, text, wait_for
 
 pytestmark = pytest.mark.browser
 
@@ -29,3 +32,146 @@ def test_signing_in_shows_what_the_key_may_see_and_signing_out_forgets_it(page: 
     assert page.run("sessionStorage.length") == 0
     key = service["keys"]["client_test"]
     assert not [url for url in page.requests if key in url], "no secret in a URL"
+
+
+def asked(service: dict[str, Any], key: str, method: str, path: str, body: Any = None) -> Any:
+    """A request of the merchant's programs beside the page."""
+    headers = {"X-Api-Key": service["keys"][key], "Content-Type": "application/json"}
+    raw = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{service['base_url']}/v1{path}", raw, headers, method=method)  # noqa: S310
+    with urllib.request.urlopen(request) as answer:  # noqa: S310
+        return json.loads(answer.read())
+
+
+def late(page: Browser, minutes: int) -> None:
+    """The page's clock, so many minutes on."""
+    page.run(f"Date.now = ((plain) => () => plain() + {minutes} * 60_000)(Date.now)")
+
+
+@pytest.mark.sweep
+def test_nobody_there_for_half_an_hour_is_signed_out(page: Browser, service: dict[str, Any]) -> None:
+    signed_in(page, service, "client_test", "/key")
+    late(page, 29)
+    page.run("dispatchEvent(new Event('pageshow'))")
+    assert "See balances" in text(page)
+    # A touch counts, and the half hour begins anew.
+    page.tell("Input.dispatchMouseEvent", type="mousePressed", x=600, y=400, button="left", clickCount=1)
+    late(page, 29)
+    page.run("dispatchEvent(new Event('pageshow'))")
+    assert "See balances" in text(page)
+    late(page, 2)
+    page.run("dispatchEvent(new Event('pageshow'))")
+    assert "Nobody touched this page for 30 minutes" in wait_for(page, "You were signed out")
+    assert page.run("sessionStorage.length") == 0
+    # A touch after the time does not bring the key back, and the address is still the one to go on with.
+    assert page.run("location.hash") == "#/key"
+
+
+@pytest.mark.sweep
+def test_a_key_that_is_revoked_signs_out_at_its_next_use(page: Browser, service: dict[str, Any]) -> None:
+    made = asked(service, "client_test", "POST", "/api-keys", {"name": "Short-lived", "permissions": ["balances:read"]})["data"]
+    signed_in(page, {**service, "keys": {"made": made["key"]}}, "made")
+    # What it may not do is not shown, and its address says so.
+    assert page.run("[...document.querySelectorAll('nav a')].map(a => a.textContent)") == ["Overview"]
+    go(page, "/invoices")
+    assert "See invoices and payment links (invoices:read)" in wait_for(page, "This key may not see this page")
+    asked(service, "client_test", "DELETE", f"/api-keys/{made['key_id']}")
+    go(page, "/")
+    assert "This API key was revoked" in wait_for(page, "You were signed out")
+    assert page.run("sessionStorage.length") == 0
+
+
+@pytest.mark.sweep
+def test_a_wrong_key_is_told_so_and_kept_nowhere(page: Browser, service: dict[str, Any]) -> None:
+    page.open(f"{service['base_url']}/console")
+    page.wait("document.querySelector('main.alone form') !== null")
+    fill(page, {"API key": "nonsense"})
+    press(page, "Sign in")
+    wait_for(page, "does not look like an API key")
+    fill(page, {"API key": "sk_test_0000000000000000"})
+    press(page, "Sign in")
+    wait_for(page, "does not know this key")
+    fill(page, {"API key": service["keys"]["client_test"]})
+    press(page, "Sign in")
+    wait_for(page, "it takes admin keys alone")
+    assert page.run("sessionStorage.length") == 0
+
+
+def pressed(page: Browser, key: str, times: int = 1) -> None:
+    """A key of the keyboard."""
+    code = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}[key]
+    for _ in range(times):
+        extra = {"text": "\r"} if key == "Enter" else {}
+        page.tell("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, windowsVirtualKeyCode=code, **extra)
+        page.tell("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=code)
+
+
+@pytest.mark.sweep
+def test_the_keyboard_alone_is_enough(page: Browser, service: dict[str, Any]) -> None:
+    """From signing in to the menu of a phone: every stop is where one looks for it, and can be seen."""
+    page.tell("Emulation.setFocusEmulationEnabled", enabled=True)
+    page.open(f"{service['base_url']}/portal")
+    page.wait("document.activeElement?.name === 'key'")
+    page.tell("Input.insertText", text=service["keys"]["client_test"])
+    pressed(page, "Enter")
+    page.wait("document.activeElement?.tagName === 'H1' && document.querySelector('.frame') !== null")
+    page.run("document.activeElement.blur()")
+    pressed(page, "Tab")
+    assert page.run("document.activeElement.className") == "skip"
+    assert page.run("getComputedStyle(document.activeElement).top") == "8px", "the skip link shows itself"
+    pressed(page, "Enter")
+    page.wait("document.activeElement?.tagName === 'H1'")
+    look(page, width=390)
+    page.run("document.activeElement.blur(); document.querySelector('.skip').focus()")
+    pressed(page, "Tab", 2)
+    assert page.run("document.activeElement.textContent") == "Menu"
+    pressed(page, "Enter")
+    page.wait("document.querySelector('#menu.open') !== null")
+    pressed(page, "Tab")
+    assert page.run("document.activeElement.type") == "search"
+    pressed(page, "Escape")
+    page.wait("document.querySelector('#menu.open') === null && document.activeElement.textContent === 'Menu'")
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_frame_looks_right(page: Browser, service: dict[str, Any], tmp_path: Path, width: int, scheme: str) -> None:
+    look(page, width=width, scheme=scheme)
+    page.open(f"{service['base_url']}/portal")
+    page.wait("document.querySelector('main.alone form') !== null")
+    assert axe(page) == []
+    page.screenshot(tmp_path / "sign-in.png")
+    signed_in(page, service, "client_test")
+    for path in ("/", "/key", "/search?q=inv_01jd2w3x4y5z6a7b8c9d0e1f2g", "/nowhere"):
+        go(page, path)
+        page.screenshot(tmp_path / f"{path.strip('/').partition('?')[0] or 'overview'}.png")
+        assert page.run("document.documentElement.scrollWidth") <= width, path
+        assert axe(page) == [], path
+
+
+@pytest.mark.sweep
+def test_search_finds_what_is_pasted_and_says_what_it_looked_for(page: Browser, service: dict[str, Any]) -> None:
+    wanted = {"currency": "eth", "amount": "0.05", "externalId": "order <b>7</b>"}
+    invoice = asked(service, "client_test", "POST", "/invoices", wanted)
+    signed_in(page, service, "client_test", "/search")
+    for text_of in (invoice["id"], wanted["externalId"], invoice["address"]):
+        go(page, "/search?" + urllib.parse.urlencode({"q": text_of}))
+        found = wait_for(page, "Looked for:")
+        assert wanted["externalId"] in found or invoice["address"][:8] in found, text_of
+    key = service["keys"]["client_test"]
+    page.run(f"document.querySelector('.side input').value = {json.dumps(key)}")
+    page.run("document.querySelector('.side form.search button').click()")
+    page.wait("document.querySelector('.side .search .wrong').textContent.includes('That was an API key')")
+    assert key not in page.run("location.href") and page.run("document.querySelector('.side input').value") == ""
+    assert not [url for url in page.requests if key in url]
+
+
+@pytest.mark.sweep
+def test_a_page_in_a_frame_shows_nothing(page: Browser, service: dict[str, Any]) -> None:
+    """Clickjacking: the browser refuses to draw it, also beside a page of the same origin."""
+    page.open(f"{service['base_url']}/openapi/")
+    page.wait("document.body?.dataset.ready")
+    page.run(f"document.body.append(Object.assign(document.createElement('iframe'), {{ src: '{service['base_url']}/portal' }}))")
+    page.wait("(() => { try { return document.querySelector('iframe').contentDocument === null; } catch { return true; } })()")
+    page.complaints[:] = [said for said in page.complaints if "frame-ancestors" not in said and "default-src" not in said]
