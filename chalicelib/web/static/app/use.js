@@ -31,6 +31,11 @@ function tick() {
   due[0].ask();
 }
 
+const drawn = new Set();
+
+/** Ask anew for everything that the page shows: after something has happened outside of it. */
+export const askAgain = () => [...drawn].forEach((ask) => ask());
+
 const NOTHING = { of: null, data: null, page: null, error: null, loading: true };
 
 /**
@@ -55,7 +60,11 @@ export function useGet(path, query = {}, { every = 0 } = {}) {
   }, [wanted]);
   useEffect(() => {
     ask();
-    return () => asked.current?.abort();
+    drawn.add(ask);
+    return () => {
+      drawn.delete(ask);
+      asked.current?.abort();
+    };
   }, [ask]);
   useEffect(() => (every && wanted !== null ? enlist(every, ask) : undefined), [every, ask, wanted]);
   const keep = useCallback((data) => set((before) => ({ ...before, data })), []);

@@ -1,0 +1,48 @@
+// The merchant's webhooks: where events are sent, and how each endpoint does.
+import { at, post } from "../app/api.js";
+import { Dialog, useDialog } from "../app/dialog.js";
+import { Form } from "../app/form.js";
+import { List } from "../app/list.js";
+import { Button, Empty, Page, Status, Time } from "../app/parts.js";
+import { countOf } from "../app/format.js";
+import { go } from "../app/router.js";
+import { can } from "../app/session.js";
+import { html } from "../app/ui.js";
+import { webhookBody, webhookFields } from "./fields.js";
+import { Secret } from "./secret.js";
+import { health } from "./words.js";
+
+const told = (webhook) => (webhook.events.includes("*") ? "Everything" : countOf(webhook.events.length, "event"));
+
+const COLUMNS = [
+  { name: "url", label: "URL", sort: true, show: (row) => html`<code>${row.url}</code>` },
+  { name: "status", label: "Health", sort: true, show: (row) => { const found = health(row); return html`<${Status} tone=${found.tone} label=${found.label} />`; } },
+  { name: "events", label: "Is told", show: told },
+  { name: "createdAt", label: "Made", sort: true, show: (row) => html`<${Time} at=${row.createdAt} />` },
+];
+const FILTERS = [
+  { name: "status", label: "Status", kind: "select", options: [["active", "Active"], ["paused", "Paused"], ["disabled", "Off"]] },
+  { name: "url", label: "URL contains", kind: "text", op: "like" },
+];
+
+/** The page "Webhooks". */
+export default function Webhooks() {
+  const [making, make, close] = useDialog();
+  const may = can("webhooks:write");
+  const button = may && html`<${Button} onClick=${() => make()}>New webhook<//>`;
+  return html`<${Page} title="Webhooks" actions=${button} lead="Your server is told of what happens: each event is sent until it is answered with success.">
+    <${List} label="Webhooks" path="/webhooks" columns=${COLUMNS} filters=${FILTERS} to=${(row) => at`/webhooks/${row.id}`} every=${30}
+      empty=${html`<${Empty} title="No webhook yet" actions=${button}>Name the URL of your server, and it is told of payments at once.<//>`} />
+    ${making && html`<${NewWebhook} close=${close} />`}
+  <//>`;
+}
+
+function NewWebhook({ close }) {
+  const [made, show] = useDialog();
+  const done = () => go(at`/webhooks/${made.id}`);
+  if (made) return html`<${Secret} title="Your webhook's secret" secret=${made.secret} close=${done} />`;
+  const submit = async (values, options) => (await post("/webhooks", webhookBody(values), options)).data;
+  return html`<${Dialog} title="New webhook" close=${close}>
+    <${Form} fields=${webhookFields()} action="Make it" submit=${submit} done=${show} cancel=${close} />
+  <//>`;
+}
