@@ -36,6 +36,9 @@ const drawn = new Set();
 /** Ask anew for everything that the page shows: after something has happened outside of it. */
 export const askAgain = () => [...drawn].forEach((ask) => ask());
 
+/** The same a few times in the next seconds: for what the service does a moment after it was asked for. */
+export const lookSoon = () => [1, 3, 8].forEach((seconds) => setTimeout(askAgain, seconds * 1000));
+
 const NOTHING = { of: null, data: null, page: null, error: null, loading: true };
 
 /**

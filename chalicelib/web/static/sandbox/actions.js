@@ -1,14 +1,6 @@
 // What a person can make the simulated networks do. Each sends what the form has, and has the page read its records anew.
 import { at, get, post } from "../app/api.js";
-import { askAgain } from "../app/use.js";
-
-/** Seconds after which the service has looked at the chain and told what it found, more or less. */
-const LOOKS = [1, 3, 8];
-
-/** The page's records change a moment after the chain did: they are asked for now and then. */
-export function lookSoon() {
-  for (const seconds of LOOKS) setTimeout(askAgain, seconds * 1000);
-}
+import { lookSoon } from "../app/use.js";
 
 async function confirmationsOf(network) {
   const { data } = await get(at`/networks/${network}`);

@@ -3,9 +3,12 @@ import { at } from "../app/api.js";
 import { List } from "../app/list.js";
 import { Empty, Page } from "../app/parts.js";
 import { html } from "../app/ui.js";
+import { exportOf } from "../portal/exports.js";
 import { useNetworks } from "../portal/networks.js";
 import { COLUMNS } from "./columns.js";
 import { TYPES } from "./words.js";
+
+const exportAs = exportOf("transactions");
 
 const filters = (networks) => [
   { name: "type", label: "What", kind: "select", options: [["deposit", TYPES.deposit], ["withdrawal", TYPES.withdrawal]] },
@@ -22,6 +25,6 @@ const filters = (networks) => [
 export default function Transactions() {
   return html`<${Page} title="Transactions" lead="Every payment to your addresses, and every one that was made for you.">
     <${List} label="Transactions" path="/transactions" columns=${COLUMNS} filters=${filters(useNetworks())} every=${15}
-      to=${(row) => at`/transactions/${row.id}`} empty=${html`<${Empty} title="Nothing yet">What is paid to you shows up here.<//>`} />
+      exportAs=${exportAs} to=${(row) => at`/transactions/${row.id}`} empty=${html`<${Empty} title="Nothing yet">What is paid to you shows up here.<//>`} />
   <//>`;
 }

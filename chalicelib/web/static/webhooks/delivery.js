@@ -4,7 +4,7 @@ import { Button, Card, Code, Copy, Facts, Failure, Loading, Notice, Page, Status
 import { shorten } from "../app/format.js";
 import { Link, go } from "../app/router.js";
 import { can } from "../app/session.js";
-import { useGet } from "../app/use.js";
+import { lookSoon, useGet } from "../app/use.js";
 import { html, useRef, useState } from "../app/ui.js";
 import { pretty } from "./pretty.js";
 import { outcome, standing, succeeded } from "./words.js";
@@ -33,8 +33,9 @@ function Resend({ delivery, path, again }) {
     try {
       const { data: sent } = await post(`${path}/redeliver`, {}, { key: key.current });
       key.current = newKey();
-      if (sent.id === delivery.id) again();
-      else go(at`/deliveries/${sent.id}`);
+      again();
+      lookSoon();
+      if (sent.id !== delivery.id) go(at`/deliveries/${sent.id}`);
     } catch (error) {
       fail(error);
     } finally {

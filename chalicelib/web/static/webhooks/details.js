@@ -5,7 +5,7 @@ import { Form } from "../app/form.js";
 import { Button, Card, Code, Facts, Failure, Loading, Notice, Page, Status, Tabs, Time } from "../app/parts.js";
 import { Link, go } from "../app/router.js";
 import { can } from "../app/session.js";
-import { useGet } from "../app/use.js";
+import { lookSoon, useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
 import { Deliveries } from "./deliveries.js";
 import { ROTATION, webhookBody, webhookFields } from "./fields.js";
@@ -92,7 +92,7 @@ function Actions({ webhook, path, show }) {
 function Test({ path, close }) {
   const run = async () => (await post(`${path}/test`)).data;
   return html`<${Ask} title="Send a test event?" action="Send" run=${run} words=${html`<p>The event <code>webhook.test</code> is signed and sent as every other.</p>`}
-    close=${(sent) => { close(); if (sent) go(at`/deliveries/${sent.id}`); }} />`;
+    close=${(sent) => { close(); if (sent) { go(at`/deliveries/${sent.id}`); lookSoon(); } }} />`;
 }
 
 function Change({ webhook, path, show, close }) {

@@ -1,0 +1,38 @@
+// The merchant's balance of each coin.
+import { fiat, isZero, sum } from "../app/format.js";
+import { List, Table } from "../app/list.js";
+import { Amount, Empty, Page } from "../app/parts.js";
+import { html } from "../app/ui.js";
+
+const part = (name, label) => ({
+  name, label, align: "end", sort: name, show: (row) => html`<${Amount} value=${row[name]} symbol=${row.symbol} />`,
+});
+
+export const BRIEF = [
+  { name: "coin", label: "Coin", show: (row) => `${row.symbol} on ${row.network}` },
+  { name: "available", label: "Available", align: "end", show: (row) => html`<${Amount} value=${row.available} symbol=${row.symbol} />` },
+  { name: "pending", label: "On its way", align: "end", show: (row) => (isZero(row.pending) ? "" : html`<${Amount} value=${row.pending} symbol=${row.symbol} />`) },
+  { name: "balanceUSD", label: "Worth", align: "end", show: (row) => (row.balanceUSD === null ? "Not known" : fiat(row.balanceUSD)) },
+];
+const WHOLE = [
+  { ...BRIEF[0], sort: "symbol" }, part("available", "Available"), part("frozen", "For withdrawals"), part("held", "Held"),
+  part("pending", "On its way"), { ...BRIEF[3], sort: "balanceUSD" },
+];
+
+/** What all balances are worth, in US dollars: `{ usd, unknown }`, where `unknown` says that a coin has no rate now. */
+export function total(balances) {
+  const known = balances.filter((each) => each.balanceUSD !== null);
+  return { usd: sum("0", ...known.map((each) => Number(each.balanceUSD).toFixed(2))), unknown: known.length < balances.length };
+}
+
+/** The balances that have anything, as a table. */
+export const BalanceTable = ({ rows }) =>
+  html`<${Table} label="Balances" columns=${BRIEF} rows=${rows} rowKey=${(row) => `${row.network}:${row.coin}`} />`;
+
+/** The page "Balances". */
+export default function Balances() {
+  return html`<${Page} title="Balances" lead="“Available” can be paid out. “For withdrawals” is reserved by those under way. “Held” waits for the operator's release. “On its way” was seen and is not confirmed yet.">
+    <${List} label="Balances" path="/balances" plain columns=${WHOLE} every=${15} rowKey=${(row) => `${row.network}:${row.coin}`}
+      empty=${html`<${Empty} title="No money yet">What your customers pay shows up here.<//>`} />
+  <//>`;
+}
