@@ -24,7 +24,7 @@ export default function Invoice({ params, query }) {
   const title = invoice?.externalId ?? `Invoice ${shorten(params.id, 4)}`;
   const tabs = [["payments", "Payments"], ["timeline", "Timeline"]];
   if (can("withdrawals:read")) tabs.push(["refunds", "Refunds"]);
-  tabs.push(["more", "Everything else"]);
+  tabs.push(["more", "More"]);
   const tab = tabs.some(([name]) => name === query.tab) ? query.tab : "payments";
   return html`<${Page} title=${title} actions=${invoice && html`<${InvoiceActions} invoice=${invoice} changed=${put} />`}>
     <p class="fine"><${Link} to="/invoices">All invoices<//></p>
@@ -66,10 +66,10 @@ function Price({ invoice }) {
   return html`<${Card} title="Price">
     <p class="big">${invoice.fiatAmount ? fiat(invoice.fiatAmount, invoice.fiatCurrency) : coin(invoice.amount)}</p>
     ${invoice.description && html`<p dir="auto">${invoice.description}</p>`}
-    <${Progress} value=${part} max=${100} label="Credited part of the price">${part} % credited<//>
+    <${Progress} value=${part} max=${100} label="Credited part of the price">${invoice.paidPercent ?? part} % credited<//>
     <${Facts} rows=${[
       invoice.fiatAmount && ["In coin units", coin(invoice.amount) ?? "The payer has not chosen a coin yet"],
-      ["Received", coin(invoice.received)],
+      ...(invoice.choices ? received(invoice.choices) : [["Received", coin(invoice.received)]]),
       !isZero(invoice.unconfirmed) && ["Seen, not credited yet", coin(invoice.unconfirmed)],
       invoice.missing && !isZero(invoice.missing) && ["Missing", coin(invoice.missing)],
       ["Overpaid", coin(invoice.overpaid)],
@@ -77,6 +77,11 @@ function Price({ invoice }) {
       invoice.rate && ["Rate", `${fiat(invoice.rate.value, invoice.rate.fiat)} for one ${invoice.symbol ?? "coin"} (${invoice.rate.source})`],
     ]} /><//>`;
 }
+
+/** What came in each coin, where the payer chooses. */
+const received = (choices) => choices.filter((each) => !isZero(each.received)).map((each) => [
+  `Received on ${each.network}`, html`<${Amount} value=${each.received} symbol=${each.coin} />`,
+]);
 
 function Checkout({ invoice }) {
   const place = invoice.network && coinName(invoice.symbol ?? invoice.currency, invoice.network);

@@ -1,8 +1,8 @@
 // The list of invoices.
 import { at } from "../app/api.js";
 import { List } from "../app/list.js";
-import { Amount, Code, Empty, Page, Status, Time } from "../app/parts.js";
-import { fiat } from "../app/format.js";
+import { Amount, Empty, Page, Status, Time } from "../app/parts.js";
+import { fiat, shorten } from "../app/format.js";
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
@@ -13,14 +13,19 @@ import { STATUSES } from "./words.js";
 const exportAs = exportOf("invoices");
 
 const COLUMNS = [
-  { name: "id", label: "Invoice", show: (row) => (row.externalId ? html`<span dir="auto">${row.externalId}</span>` : html`<${Code} value=${row.id} head=${4} />`) },
+  { name: "id", label: "Invoice", show: (row) => (row.externalId ? html`<span dir="auto">${row.externalId}</span>` : html`<code>${shorten(row.id, 4, 8)}</code>`) },
   { name: "status", label: "Status", show: (row) => html`<${Status} value=${row.status} />` },
   { name: "price", label: "Price", align: "end", show: price },
-  { name: "received", label: "Received", align: "end", sort: true, show: (row) => html`<${Amount} value=${row.received} symbol=${row.symbol} />` },
+  { name: "received", label: "Received", align: "end", sort: true, show: received },
   { name: "description", label: "For", show: (row) => row.description && html`<span class="cut" dir="auto">${row.description}</span>` },
   { name: "createdAt", label: "Made", sort: true, show: (row) => html`<${Time} at=${row.createdAt} />` },
   { name: "expiresAt", label: "Expires", sort: true, show: (row) => html`<${Time} at=${row.expiresAt} />` },
 ];
+
+/** Where the payer chooses, payments in several coins may add up: the part of the price says it. */
+function received(row) {
+  return row.paidPercent === undefined ? html`<${Amount} value=${row.received} symbol=${row.symbol} />` : `${row.paidPercent} %`;
+}
 
 function price(row) {
   if (row.fiatAmount) return fiat(row.fiatAmount, row.fiatCurrency);

@@ -17,11 +17,13 @@ export function FiatValue({ value }) {
   return html`<span>${fiat(value.amount, value.currency)} <span class="soft">${value.source}</span></span>`;
 }
 
+const remarks = (row) => [...(row.aside ? ["a coin that does not count here"] : []), ...(row.flags ?? []).map(flagWords)];
+
 const COLUMNS = [
   { name: "createdAt", label: "Seen", show: (row) => (row.id ? html`<${Link} to=${at`/transactions/${row.id}`}><${Time} at=${row.createdAt} /><//>` : null) },
   { name: "amount", label: "Amount", align: "end", show: (row) => html`<${Amount} value=${row.amount} symbol=${row.symbol ?? row.coin} />` },
   { name: "fiatValue", label: "Worth when paid", align: "end", show: (row) => html`<${FiatValue} value=${row.fiatValue} />` },
-  { name: "status", label: "Status", show: (row) => html`<${Status} value=${row.status} />${(row.flags ?? []).map((flag) => html` <span class="fine">${flagWords(flag)}</span>`)}` },
+  { name: "status", label: "Status", show: (row) => html`<${Status} value=${row.status} />${remarks(row).map((text) => html` <span class="fine">${text}</span>`)}` },
   { name: "confirmations", label: "Confirmations", align: "end", show: (row) => (row.requiredConfirmations ? `${row.confirmations} of ${row.requiredConfirmations}` : row.confirmations) },
   { name: "hash", label: "Transaction", show: (row) => html`<${TxHash} network=${row.network} hash=${row.hash} />` },
 ];
@@ -43,8 +45,11 @@ export function listed(invoice) {
 function Transactions({ invoice, moving }) {
   const { data, error, loading, again } = useGet("/transactions", { invoiceId: invoice.id, limit: 100 }, { every: moving ? 15 : 0 });
   return html`<${Failure} error=${error} again=${again} />${loading && data === null && html`<${Loading} />`}
-    ${data && html`<${Shown} rows=${data} invoice=${invoice} />`}`;
+    ${data && html`<${Shown} rows=${data.map((row) => ({ ...row, aside: isAside(row, invoice) }))} invoice=${invoice} />`}`;
 }
+
+/** Whether a payment came in a coin that does not count for the invoice. */
+const isAside = (row, invoice) => (invoice.misdirected ?? []).some((one) => one.txId === row.hash && one.coin === row.coin && one.network === row.network);
 
 function Shown({ rows, invoice }) {
   if (rows.length === 0) {

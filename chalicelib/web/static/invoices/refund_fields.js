@@ -34,14 +34,13 @@ export function refundFields(invoice, coins) {
   const inFiat = (values) => values.mode === "fiat";
   const modes = [["same", "The coin that was paid"]];
   if (invoice.fiatCurrency) modes.push(["fiat", `${invoice.fiatCurrency}, at the rate of now`]);
-  const over = invoice.status === "completed" && invoice.overpaid;
+  const hint = invoice.status === "completed" && invoice.overpaid ? "Empty: what was overpaid." : "Empty: all that is credited and not given back yet.";
+  const amount = (unit, when) => ({ name: "amount", label: `Amount in ${unit}`, kind: "amount", hint, when });
   return [
     { name: "mode", label: "Give back in", kind: "select", required: true, value: "same", options: modes },
     ...(paid.length > 1 ? [{ name: "coin", label: "Which coin", kind: "select", required: true, options: paid, when: same }] : []),
-    {
-      name: "amount", label: "Amount", kind: "amount",
-      hint: over ? "Empty: what was overpaid." : "Empty: all that is credited and not given back yet.",
-    },
+    amount(paid.length > 1 ? "coin units" : paid[0][1].split(" ")[0], same),
+    ...(invoice.fiatCurrency ? [amount(invoice.fiatCurrency, inFiat)] : []),
     ...(coins.known && invoice.fiatCurrency
       ? [{ name: "coin", label: "Paid out in", kind: "select", options: coins.options, empty: "The coin that was paid most", when: inFiat }] : []),
     {
