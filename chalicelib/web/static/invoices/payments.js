@@ -2,20 +2,14 @@
 import { at } from "../app/api.js";
 import { Table } from "../app/list.js";
 import { Amount, Card, Empty, Failure, Loading, Notice, Status, Time } from "../app/parts.js";
-import { fiat } from "../app/format.js";
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
 import { coinName } from "../portal/coin_names.js";
 import { TxHash } from "../portal/explorers.js";
+import { FiatValue } from "../portal/fiat_value.js";
 import { flagWords } from "./words.js";
-
-/** A value in fiat and who said so. */
-export function FiatValue({ value }) {
-  if (!value) return html`<span class="soft">Unknown</span>`;
-  return html`<span>${fiat(value.amount, value.currency)} <span class="soft">${value.source}</span></span>`;
-}
 
 const remarks = (row) => [...(row.aside ? ["a coin that does not count here"] : []), ...(row.flags ?? []).map(flagWords)];
 

@@ -8,6 +8,7 @@ import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
 import { Approval } from "./approval.js";
 import { TxHash } from "./explorers.js";
+import { FiatValue } from "./fiat_value.js";
 import { FINAL, says, waitsFor } from "./withdrawal-words.js";
 import { State } from "./withdrawals.js";
 
@@ -79,6 +80,7 @@ function OnChain({ record }) {
     ["Block", record.block_number === undefined ? null : String(record.block_number)],
     ["Paid by", record.from_address && html`<${Code} value=${record.from_address} what="wallet" />`],
     ["Confirmed", record.confirmed_at && html`<${Time} at=${record.confirmed_at} ago />`],
+    ["Worth when confirmed", record.fiat_value && html`<${FiatValue} value=${record.fiat_value} />`],
   ]} />`;
 }
 

@@ -5,6 +5,7 @@ import { words } from "../app/format.js";
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
+import { exportOf } from "./exports.js";
 
 const STATES = ["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"];
 const REASONS = ["approval", "liquidity", "risk", "halted", "fees"];
@@ -35,6 +36,8 @@ const FILTERS = [
   { name: "created_at", label: "Made", kind: "time" },
 ];
 
+const exportAs = exportOf("withdrawals");
+
 /** The page "Withdrawals". */
 export default function Withdrawals() {
   const making = can("withdrawals:create");
@@ -45,5 +48,5 @@ export default function Withdrawals() {
     Money that you send from your balance to an address shows up here.<//>`;
   return html`<${Page} title="Withdrawals" actions=${actions}>
     <${List} label="Withdrawals" path="/withdrawals" columns=${COLUMNS} filters=${FILTERS} to=${(row) => `/withdrawals/${row.id}`}
-      empty=${empty} every=${30} /><//>`;
+      exportAs=${exportAs} empty=${empty} every=${30} /><//>`;
 }
