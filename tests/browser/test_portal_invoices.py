@@ -152,6 +152,7 @@ def test_a_payment_link_is_made_changed_and_deleted(page: Browser, service: dict
     link = page.run("location.hash.split('/').pop().split('?')[0]")
     assert api(service, "GET", f"/payment-links/{link}")["accept"] == [{"coin": "usdt", "network": "tron"}]
     press(page, "Change")
+    wait_for(page, "Invoices that are open stay as they are")
     fill(page, {"Pieces": "0"})
     press(page, "Save")
     wait_for(page, "Nothing is left")

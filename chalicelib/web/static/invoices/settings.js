@@ -15,13 +15,13 @@ const save = (settings) => inside("settings", () => put("/invoices/configureSett
 
 /** The page "Invoices" of the settings. */
 export default function InvoiceSettings() {
-  const { data, error, loading, again, put: show } = useGet("/invoices/configureSettings");
+  const { data, error, again, put: show } = useGet("/invoices/configureSettings");
   const coins = useCoins();
   const settings = data?.settings;
   const ready = settings && (coins.ready || coins.error);
   return html`<${Page} title="Invoice settings" lead="They count for new invoices, within 30 seconds.">
     <${Failure} error=${error} again=${again} />
-    ${!error && !ready && loading && html`<${Loading} />`}
+    ${!error && !ready && html`<${Loading} />`}
     ${ready && (can("invoices:write")
       ? html`<${Card}><${Form} fields=${settingFields(settings, coins)} action="Save" say="Saved. New invoices obey this."
           submit=${async (values) => (await save(settingsOf(values, settings))).data} done=${show} /><//>`
