@@ -60,6 +60,8 @@ class Ctx:
     """What the caller would like to read, as its Accept header says."""
     form: bool = False
     """Whether the body was a browser's form."""
+    accept_language: str = ""
+    """The languages that the reader wants, as the header says it."""
     expired_version: int = 0
     """Version of an expired answer that is stored under the idempotency key and may be overwritten; 0: there is none."""
 

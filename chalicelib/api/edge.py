@@ -20,7 +20,7 @@ from chalice.app import Request, Response
 from chalicelib.api import auth, body, errors, fault_metric, idempotency, resources
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.idempotency import Replay
-from chalicelib.api.pages import is_page, refusal
+from chalicelib.api.pages import Asked, is_page, refusal
 from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound, ServiceError
@@ -109,6 +109,7 @@ def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
         ctx = Ctx(wired, route, request_id, auth.source_ip(request), now_ms, path, headers=headers)
         ctx.address, ctx.domain = str(request.context.get("path") or ""), str(request.context.get("domainName") or "")
         ctx.accepts = ",".join(auth.header_values(request, "accept"))
+        ctx.accept_language = _accept_language(request)
         ctx.gateway_url = gateway_url(request.context, os.environ.get("AWS_REGION", ""))
         answer = _answer(ctx, request, wired, headers)
         headers.update(_weighed(ctx))
@@ -123,11 +124,16 @@ def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
     if isinstance(known, errors.RateLimitExceeded):
         headers.update(auth.refusal_headers(known.usage, now_ms))
     if is_page(route.path, route.media, route.form and _sends_form(request)):
-        text, of_page = refusal(known, route.path, str(request.context.get("path") or ""), request_id)
+        asked = Asked(route.path, str(request.context.get("path") or ""), _accept_language(request))
+        text, of_page = refusal(known, asked, request_id)
         headers.update(of_page)
     else:
         text = to_json(errors.shaped(known, route.family, now_ms, request_id))
     return Response(text, headers={**headers}, status_code=errors.STATUS[known.code])
+
+
+def _accept_language(request: Request) -> str:
+    return ",".join(auth.header_values(request, "accept-language"))
 
 
 def _sends_form(request: Request) -> bool:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from chalicelib.api.context import Ctx
 from chalicelib.api.errors import STATUS, in_words
 from chalicelib.domain.errors import InvalidParameter, ServiceError
 
+if TYPE_CHECKING:
+    from chalicelib.web.parts import Frame
+
 _PAGES = ("pay", "claim", "link", "portal", "console")
-_STATES = {
-    400: ("That was not understood", "{words}. Go back, and try again."),
-    404: ("There is nothing here", "Look at the link again, or ask who sent it to you for a new one."),
-    429: ("Too many requests", "Too many came from where you are. Wait a minute, and load this page again."),
-    500: (
-        "Something went wrong on our side",
-        "Wait a minute, and load this page again. If that does not help, tell us this number: {id}",
-    ),
-}
-"""What a page says where no page can be made: the title, and what to do."""
+_STATES = {400: "invalid", 404: "missing", 429: "tooMany", 500: "fault"}
+"""The names of the messages of a page that says why no page could be made, by the answer's status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for: the route's path, the address that was called, and the languages that the reader wants."""
+
+    path: str
+    address: str
+    accept_language: str
 
 
 def page_root(ctx: Ctx, page: str) -> str:
@@ -32,16 +39,33 @@ def _root(address: str, page: str) -> str:
     return match["root"] if match else ""
 
 
+def frame(ctx: Ctx, page: str, shown: Mapping[str, Any] | None = None, *, testnet: bool = False) -> Frame:
+    """What a page ("pay", "claim", "link") is made with: the reader's language, and the shop of its record."""
+    from chalicelib.web.parts import Frame, shop_of
+    from chalicelib.web.words import preferred
+
+    return Frame(page_root(ctx, page), preferred(ctx.accept_language), testnet, shop_of(shown or {}))
+
+
+def in_language(of: Frame, english: str, key: str, **values: str) -> str:
+    """Why something is refused, as text. The rules speak English; who reads another language is told in general, by a message."""
+    return english if of.words.lang == "en" else of.words.say(key, **values)
+
+
 def is_page(path: str, media: str, form: bool) -> bool:
     """Whether a person reads the answers of a route at `path`, that `media` or a browser's `form` asks for."""
     return path.split("/")[1] in _PAGES and (form or media == "text/html")
 
 
-def refusal(error: ServiceError, path: str, address: str, request_id: str) -> tuple[str, dict[str, str]]:
-    """The page in place of one that could not be made, and its headers. `path` is the route's, `address` what was called."""
+def refusal(error: ServiceError, asked: Asked, request_id: str) -> tuple[str, dict[str, str]]:
+    """The page in place of one that could not be made, and its headers."""
     from chalicelib.web import parts
+    from chalicelib.web.words import preferred
 
-    title, words = _STATES.get(STATUS[error.code], _STATES[400])
+    words = preferred(asked.accept_language)
+    name = _STATES.get(STATUS[error.code], _STATES[400])
     told = in_words(error.details or {}) if isinstance(error, InvalidParameter) else error.message
-    text = parts.unknown(_root(address, path.split("/")[1]), title, words.format(words=told, id=request_id))
-    return text, {**parts.HEADERS, "Content-Security-Policy": parts.NO_FORMS, "Cache-Control": "no-store"}
+    values = {"invalid": {"words": told}, "fault": {"id": request_id}}.get(name, {})
+    of = parts.Frame(_root(asked.address, asked.path.split("/")[1]), words)
+    text = parts.unknown(of, words.say(f"error.{name}.title"), words.say(f"error.{name}.text", **values))
+    return text, {**parts.HEADERS, "Content-Security-Policy": parts.policy(of.shop), "Cache-Control": "no-store"}

@@ -7,109 +7,150 @@ Everything that it loads comes from its own origin; what the merchant wrote is t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
-from urllib.parse import urlsplit
 
-from chalicelib.web import parts
-from chalicelib.web.choice import is_choosable, misdirected, offers, paid_in, rate_facts, to_choose
+from chalicelib.web import history, parts
+from chalicelib.web.choice import Offers, about, is_choosable
+from chalicelib.web.parts import Frame
 
-HEADERS = {
-    **parts.HEADERS,
-    "Content-Security-Policy": (
-        # data: for the shop's logo and the icons of wallets, which are shown as images alone.
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        # In nobody's frame but those of the sites that the merchant lists (`web.framing`).
-        "base-uri 'self'; form-action 'none'; frame-ancestors 'none'"
-    ),
-}
-FORM_HEADERS = {
-    **HEADERS,
-    "Content-Security-Policy": HEADERS["Content-Security-Policy"].replace("form-action 'none'", "form-action 'self'"),
-}
-"""Of a page on which a coin can be chosen."""
-SCRIPT = "checkout.js"
+SCRIPTS = ("checkout/checkout.js",)
 _PAYABLE = ("pending", "partial")
-_TONES = {"completed": "good", "confirming": "busy", "pending": "calm", "partial": "warn", "expired": "bad", "cancelled": "bad"}
-_WORDS = {
-    "pending": ("Waiting for your payment", "Send {missing} {symbol} on {network}. This page follows by itself."),
-    "partial": ("{missing} {symbol} are missing", "A part has arrived. Send the rest to the address shown here."),
-    "confirming": ("Your payment has been seen", "The network is confirming it. You may close this page."),
-    "completed": ("Paid", "Thank you. The payment is complete."),
-    "expired": ("The time to pay is over", "Do not send anything any more. Ask the shop for a new invoice."),
-    "cancelled": ("Cancelled", "The shop has cancelled this invoice. Do not send anything any more."),
-}
-"""What the page says of an invoice by its status: the title, and what it means for the payer."""
+_OPEN = ("pending", "partial", "confirming")
+_TONES = {
+    "completed": "good", "confirming": "busy", "pending": "calm", "partial": "warn", "expired": "bad", "cancelled": "bad",
+    "choose": "calm", "noRate": "warn", "over": "bad", "manual": "calm",
+}  # fmt: skip
+_ENDS = ("completed", "expired", "cancelled")
 
 
-def page(
-    root: str,
-    invoice_id: str,
-    shown: Mapping[str, Any],
-    state: str,
-    network: str,
-    testnet: bool,
-    names: Mapping[str, str] | None = None,
-    refused: str | None = None,
-) -> str:
-    """The page of an invoice below `root`. `shown` is its public record, with the path of its payment link as `again`; `state` that
-    record as text but for what every second changes, `network` the network's name, `names` those of all networks by slug,
-    `refused` why a choice was refused."""
-    named = names or {}
-    title, words = _in_words(shown, network, named)
-    amount, unit = _price(shown)
-    tone = _TONES.get(shown["status"], "calm")
-    # Without the script, the browser itself asks again.
-    own = escape(f"pay/{invoice_id}")
-    # The answer to a form lies at another path, where nothing can be asked for again.
-    seconds = f"15; url={own}" if "accept" in shown else "15"
-    again = f'<noscript><meta http-equiv="refresh" content="{seconds}"></noscript>' if tone in ("calm", "warn", "busy") else ""
-    body = f"""<main class="card {"two" if "paymentUri" in shown or is_choosable(shown) else "one"}" id="checkout"
- data-ask="{own}/status" data-page="{own}" data-shown="{escape(state)}" data-left="{shown["expiresIn"]}">
-<section class="info">
-<p class="label">Pay{parts.badge(testnet)}</p>
-<p class="amount" data-part="amount">{escape(amount)} <span>{escape(unit)}</span></p>
-{parts.described(shown)}{parts.refusal(refused)}<div class="state {tone}" role="status" data-part="state">
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One look at the page. `shown` is the invoice's public record, with the path of its payment link as `again` and its shop as
+    `shop`; `state` is what of it the page has to follow, as text. `names` are what networks are called, by slug; `search` is what
+    was searched for among the coins; `refused` says why a choice was."""
+
+    invoice_id: str
+    shown: Mapping[str, Any]
+    state: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    search: str = ""
+    refused: str | None = None
+
+    @property
+    def own(self) -> str:
+        """The page's path, safe in HTML."""
+        return escape(f"pay/{self.invoice_id}")
+
+    @property
+    def place(self) -> str:
+        """What the network is called that the page shows."""
+        slug = self.shown.get("network") or ""
+        return self.names.get(slug, slug)
+
+    @property
+    def asks(self) -> bool:
+        """Whether something can be paid now."""
+        return "paymentUri" in self.shown
+
+
+def headers(shown: Mapping[str, Any]) -> dict[str, str]:
+    """The page's headers."""
+    policy = parts.policy(parts.shop_of(shown), scripts=True, forms="'self'" if "accept" in shown else "'none'")
+    return {**parts.HEADERS, "Content-Security-Policy": policy}
+
+
+def page(frame: Frame, visit: Visit) -> str:
+    """The page of an invoice."""
+    shown = visit.shown
+    title, said = _in_words(frame, visit)
+    price, unit = _price(shown)
+    headline, tone = frame.words.number(price), _TONES[_status_of(visit)]
+    wide = visit.asks or is_choosable(shown)
+    body = f"""<main class="card {"two" if wide else "one"}" id="checkout"
+ data-ask="{visit.own}/status" data-page="{visit.own}" data-shown="{escape(visit.state)}" data-left="{shown["expiresIn"]}"
+ data-lock="{shown.get("lockedIn", "")}">
+{parts.header(frame)}<section class="info">
+<p class="label">{frame.say("common.pay")}{parts.badge(frame)}</p>
+<div data-part="amount"><p class="amount"><bdi>{escape(headline)} <span>{escape(unit)}</span></bdi></p>{_fiat(frame, shown)}</div>
+{parts.described(shown)}{parts.refusal(visit.refused)}<div class="state {tone}" role="status" data-part="state">
 {parts.icon(tone)}
-<div><h1>{escape(title)}</h1>{"".join(f"<p>{escape(each)}</p>" for each in words)}{_progress(shown)}</div>
+<div><h1>{title}</h1>{"".join(f"<p>{each}</p>" for each in said)}{_progress(frame, shown)}</div>
 </div>
-<dl data-part="facts">{_facts(shown, network, named)}</dl>
-<div data-part="back">{_back(shown)}</div>
+<p class="state warn" id="requoted" role="status" hidden>{frame.say("rate.renewed")}</p>
+<div class="notices" data-part="delays">{_delays(frame, visit)}</div>
+<dl data-part="facts">{parts.facts(_facts(frame, visit))}</dl>
+<div data-part="payments">{history.payments(frame, shown, visit.names)}</div>
+<div class="notices" data-part="refunds">{history.refunds(frame, shown, visit.names)}</div>
+<div data-part="receipt">{_receipt(frame, visit)}</div>
+<div data-part="back">{_back(frame, shown)}</div>
 </section>
-<section class="pay" data-part="pay">{_to_pay(shown, network, testnet)}{offers(own, shown, named)}</section>
+<section class="pay"><div data-part="pay">{_to_pay(frame, visit)}</div><div id="wallets" hidden></div>
+<div data-part="choice">{Offers(frame, visit.own, visit.names, visit.search).html(shown)}</div></section>
 </main>
-<p class="away" id="away" hidden>The connection is interrupted. This page goes on as soon as it is back.</p>"""
-    return parts.whole(root, f"{amount} {unit}: {title}", body, again, SCRIPT)
+<p class="away" id="away" role="status" hidden>{frame.say("common.away")}</p>
+<p class="unseen" id="said" role="status"></p>"""
+    return parts.whole(frame, f"{headline} {unit}: {_title_of(frame, visit)}", body, _again(visit), SCRIPTS)
 
 
-def unknown(root: str) -> str:
+def unknown(frame: Frame) -> str:
     """The page of an id that no invoice has."""
-    return parts.unknown(root, "No such invoice", parts.NOTHING_TO_PAY)
+    return parts.unknown(frame, frame.words.say("checkout.unknown"), frame.words.say("common.nothing"))
 
 
-def _in_words(shown: Mapping[str, Any], network: str, names: Mapping[str, str]) -> tuple[str, list[str]]:
-    """What is the case, and what it means for who pays."""
-    symbol, status = shown["symbol"], shown["status"]
-    more = []
-    if "overpaid" in shown:
-        more.append(f"You paid {shown['overpaid']} {symbol} more than was asked. Ask the shop to send it back.")
+def _again(visit: Visit) -> str:
+    """Without the script, the browser itself asks again; not while somebody reads what a search has found."""
+    if visit.shown["status"] in _ENDS or visit.search:
+        return ""
+    # The answer to a form lies at another path, where nothing can be asked for again.
+    seconds = f"15; url={visit.own}" if "accept" in visit.shown else "15"
+    return f'<noscript><meta http-equiv="refresh" content="{seconds}"></noscript>'
+
+
+def _status_of(visit: Visit) -> str:
+    """The name of the messages that say how things stand."""
+    shown, status = visit.shown, visit.shown["status"]
+    if status in _PAYABLE and not visit.asks:
+        if is_choosable(shown):
+            return "choose" if shown["currency"] is None else "noRate"
+        return "over"
+    return status if status in (*_OPEN, *_ENDS) else "manual"
+
+
+def _values(visit: Visit, frame: Frame) -> dict[str, str]:
+    shown = visit.shown
+    return {
+        "missing": frame.words.number(shown.get("missing") or "0"),
+        "symbol": shown["symbol"] or "",
+        "network": visit.place,
+        "status": shown["status"],
+    }
+
+
+def _title_of(frame: Frame, visit: Visit) -> str:
+    return frame.words.say(f"checkout.{_status_of(visit)}.title", **_values(visit, frame))
+
+
+def _in_words(frame: Frame, visit: Visit) -> tuple[str, list[str]]:
+    """What is the case, and what it means for who pays: HTML."""
+    name, values = _status_of(visit), _values(visit, frame)
+    return escape(_title_of(frame, visit)), [frame.say(f"checkout.{name}.text", **values), *_besides(frame, visit)]
+
+
+def _besides(frame: Frame, visit: Visit) -> list[str]:
+    """What else came of it: too much, too late, in another coin."""
+    shown, said, number = visit.shown, [], frame.words.number
+    symbol = shown["symbol"] or ""
+    if "overpaid" in shown and not shown.get("refunds"):
+        said.append(frame.say("checkout.overpaid", amount=number(shown["overpaid"]), symbol=symbol))
     if "late" in shown:
-        ended = "the shop had cancelled" if status == "cancelled" else "the time was over"
-        more.append(f"{shown['late']} {symbol} came after {ended}. Ask the shop what becomes of it.")
-    more += misdirected(shown, names)
-    if status in _PAYABLE and is_choosable(shown) and "paymentUri" not in shown:
-        title, words = to_choose(shown)
-        return title, [words, *more]
-    if status in _PAYABLE and "paymentUri" not in shown:
-        return "The time to pay is over", [
-            "Do not send anything any more. What was sent in time still counts once it is seen.",
-            *more,
-        ]
-    if status not in _WORDS:
-        return f"Status: {status}", ["The shop looks after this invoice by hand. Do not send anything any more.", *more]
-    title, words = _WORDS[status]
-    said = {**shown, "network": network}
-    return title.format_map(said), [words.format_map(said), *more]
+        when = "cancelled" if shown["status"] == "cancelled" else "expired"
+        said.append(frame.say(f"checkout.late.{when}", amount=number(shown["late"]), symbol=symbol))
+    for one in shown.get("misdirected", ()):
+        place = visit.names.get(one["network"], one["network"])
+        said.append(frame.say("checkout.misdirected", amount=number(one["amount"]), coin=one["coin"].upper(), network=place))
+    return said
 
 
 def _price(shown: Mapping[str, Any]) -> tuple[str, str]:
@@ -119,67 +160,151 @@ def _price(shown: Mapping[str, Any]) -> tuple[str, str]:
     return shown["amount"], shown["symbol"]
 
 
-def _progress(shown: Mapping[str, Any]) -> str:
+def _in_fiat(frame: Frame, shown: Mapping[str, Any]) -> str:
+    """The price in fiat; empty where it has none."""
+    if "fiatAmount" not in shown:
+        return ""
+    return f"<bdi>{escape(frame.words.number(shown['fiatAmount']))} {escape(shown['fiatCurrency'])}</bdi>"
+
+
+def _fiat(frame: Frame, shown: Mapping[str, Any]) -> str:
+    price = _in_fiat(frame, shown)
+    return f'<p class="fiat">{price}</p>' if price and shown["amount"] is not None else ""
+
+
+def _progress(frame: Frame, shown: Mapping[str, Any]) -> str:
     if shown["status"] != "confirming":
         return ""
     needed = shown["requiredConfirmations"]
     have = min(shown["confirmations"], needed)
-    return f'<progress value="{have}" max="{needed}"></progress><p>{have} of {needed} confirmations</p>'
+    told = history.confirmations(frame, have, needed)
+    return f'<progress value="{have}" max="{needed}" aria-label="{told}"></progress><p>{told}</p>'
 
 
-def _facts(shown: Mapping[str, Any], network: str, names: Mapping[str, str]) -> str:
-    facts = [("Network", escape(network))] if shown["amount"] is not None else []
-    facts += [(name, escape(value)) for name, value in rate_facts(shown)]
-    facts += [(name, escape(value)) for name, value in paid_in(shown, names)]
-    if "paymentUri" in shown or is_choosable(shown):
-        minutes = shown["expiresIn"] // 60
-        left = f"{minutes} minutes" if minutes < 120 else f"{minutes // 60} hours"
-        until = escape(shown["expiresAt"])
-        facts.append(("Time left", f'<time id="left" datetime="{until}" title="until {until}">{left}</time>'))
-    return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
+def _delays(frame: Frame, visit: Visit) -> str:
+    found = []
+    for one in visit.shown.get("delays", ()):
+        name = visit.names.get(one["network"], one["network"])
+        words = frame.say(f"delay.{one['delay']}.text", network=name)
+        if is_choosable(visit.shown):
+            words = f"{words} {frame.say('delay.another')}"
+        found.append(parts.notice("warn", frame.say(f"delay.{one['delay']}.title", network=name), words))
+    return "".join(found)
 
 
-def _back(shown: Mapping[str, Any]) -> str:
+def _facts(frame: Frame, visit: Visit) -> list[tuple[str, str]]:
+    shown, say = visit.shown, frame.say
+    facts = [(say("common.network"), f"<bdi>{escape(visit.place)}</bdi>")] if shown["amount"] is not None else []
+    facts += _rate(frame, visit)
+    facts += _paid_in(frame, visit)
+    if shown["status"] in _OPEN and shown["amount"] is not None and "usualSeconds" in shown:
+        facts.append((say("fact.usual"), about(frame, shown["usualSeconds"])))
+    if visit.asks or is_choosable(shown):
+        facts.append((say("time.left"), _left(frame, shown)))
+    return facts
+
+
+def _left(frame: Frame, shown: Mapping[str, Any]) -> str:
+    """The time that is left, which the script counts down."""
+    minutes, words = shown["expiresIn"] // 60, frame.words
+    left = words.count("time.minutes", minutes) if minutes < 120 else words.count("time.hours", minutes // 60)
+    until = escape(words.say("time.until", moment=words.moment(shown["expiresAt"])))
+    return f'<time id="left" datetime="{escape(shown["expiresAt"])}" title="{until}">{escape(left)}</time>'
+
+
+def _rate(frame: Frame, visit: Visit) -> list[tuple[str, str]]:
+    """The rate that is kept, and the part that is paid, where the payer chooses."""
+    shown, say, number = visit.shown, frame.say, frame.words.number
+    if "accept" not in shown:
+        return []
+    facts = []
+    rate, until, payable = shown["rate"], shown["lockedUntil"], shown["status"] in _PAYABLE
+    # A rate that is no longer kept is none that anybody can pay at.
+    if rate is not None and (visit.asks or not payable):
+        value = say("fact.rateOf", symbol=shown["symbol"], value=number(rate["value"]), fiat=rate["fiat"])
+        facts.append((say("fact.rate"), value))
+        if payable and until is not None:
+            kept = f'{parts.moment(frame, until, "clock")} <span id="lock" role="timer"></span>'
+            facts.append((say("fact.rateUntil"), kept))
+    if shown["paidPercent"] != "0":
+        facts.append((say("fact.paid"), say("fact.percent", value=number(shown["paidPercent"]))))
+    return facts
+
+
+def _paid_in(frame: Frame, visit: Visit) -> list[tuple[str, str]]:
+    """What was paid, by name: where the payer chooses, as it was sent, coin by coin."""
+    shown, told = visit.shown, {"unconfirmed": "fact.seen", "received": "fact.received"}
+    if "choices" not in shown:
+        sums = {key: shown[key] for key in told if shown[key] != "0"}
+        number = frame.words.number
+        return [
+            (frame.say(told[key]), f"<bdi>{escape(number(value))} {escape(shown['symbol'])}</bdi>") for key, value in sums.items()
+        ]
+    return [
+        (frame.say(key), history.amount_on(frame, {**one, "amount": one[name]}, visit.names))
+        for name, key in told.items()
+        for one in shown["choices"]
+        if one[name] != "0"
+    ]
+
+
+def _receipt(frame: Frame, visit: Visit) -> str:
+    shown = visit.shown
+    if shown["status"] != "completed":
+        return ""
+    price, unit = _price(shown)
+    coin, fiat = f"<bdi>{escape(frame.words.number(price))} {escape(unit)}</bdi>", _fiat_beside(frame, shown)
+    return history.receipt(frame, visit.invoice_id, shown, coin + fiat)
+
+
+def _fiat_beside(frame: Frame, shown: Mapping[str, Any]) -> str:
+    price = _in_fiat(frame, shown)
+    return f" ({price})" if price and shown["amount"] is not None else ""
+
+
+def _back(frame: Frame, shown: Mapping[str, Any]) -> str:
     """The way back to the shop: one for who has paid, another for who does not; to the payment link, where there is one and its
     invoice is over. Looked at once more: only a page of the web is linked to."""
     target = {"completed": shown.get("redirectUrl", ""), "confirming": ""}.get(shown["status"], shown.get("cancelUrl", ""))
     if not target and "again" in shown and shown["status"] in ("expired", "cancelled"):
-        return f'<a class="button" href="{escape(shown["again"])}">Begin anew</a>'
-    try:
-        parts = urlsplit(target)
-    except ValueError:
-        return ""
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return f'<a class="button" href="{escape(shown["again"])}">{frame.say("back.again")}</a>'
+    host = parts.web_host(target)
+    if host is None:
         return ""
     # Giving up is offered, and not asked for.
     look = "button quiet" if shown["status"] in _PAYABLE else "button"
-    return f'<a class="{look}" href="{escape(target)}" rel="noreferrer noopener">Back to {escape(parts.hostname)}</a>'
+    return f'<a class="{look}" href="{escape(target)}" rel="noreferrer noopener">{frame.say("back.to", host=host)}</a>'
 
 
-def _to_pay(shown: Mapping[str, Any], network: str, testnet: bool) -> str:
+def _to_pay(frame: Frame, visit: Visit) -> str:
     """Where to pay to, while something is to be paid."""
-    if "paymentUri" not in shown:
+    shown, say = visit.shown, frame.say
+    if not visit.asks:
         return ""
-    uri, address, symbol = shown["paymentUri"], shown["address"], escape(shown["symbol"])
-    care = "This network is simulated: send no real money." if testnet else "Payments can not be called back: check the address."
-    return f"""<div class="qr">{_qr(uri)}</div>
-<a class="button" href="{escape(uri)}">Open in wallet</a>
-{_copied("send", f"Amount in {symbol}", shown["missing"])}
-{_copied("address", f"{escape(network)} address", address)}
-<p class="only">Send only {symbol} on {escape(network)}. {care}</p>"""
+    uri, symbol = shown["paymentUri"], shown["symbol"]
+    care = say("pay.simulated" if frame.testnet else "pay.final")
+    only = say("pay.only", symbol=symbol, network=visit.place)
+    return f"""<div class="qr">{_qr(uri, frame.words.say("pay.qr"))}</div>
+<a class="button" href="{escape(uri)}">{say("pay.open")}</a>
+{_copied(frame, "send", say("pay.amount", symbol=symbol), shown["missing"])}
+{_copied(frame, "address", say("pay.address", network=visit.place), shown["address"])}
+<p class="only"><b>{only}</b> {care}</p>"""
 
 
-def _copied(name: str, label: str, value: str) -> str:
+def _copied(frame: Frame, name: str, label: str, value: str) -> str:
+    """A text to copy, as it is: without marks between its digits, from left to right."""
+    copy, done = frame.say("common.copy"), frame.say("common.copied")
     return (
-        f'<div class="field"><span class="label">{label}</span><code id="{name}">{escape(value)}</code>'
-        f'<button type="button" class="copy" data-copy="{name}" aria-label="Copy: {label}">Copy</button></div>'
+        f'<div class="field"><span class="label">{label}</span><code id="{name}" dir="ltr">{escape(value)}</code>'
+        f'<button type="button" class="copy" data-copy="{name}" data-done="{done}" aria-label="{copy}: {label}">{copy}</button>'
+        "</div>"
     )
 
 
-def _qr(text: str) -> str:
+def _qr(text: str, title: str) -> str:
     import segno
 
     drawn: str = segno.make(text, error="m", micro=False).svg_inline(
-        border=2, omitsize=True, svgclass=None, lineclass=None, title="The payment as a QR code, for a wallet's camera"
+        border=2, omitsize=True, svgclass=None, lineclass=None, title=title
     )
     return drawn

@@ -1,6 +1,7 @@
 """The page of a claim link: a form that asks for an address, shows it back, and says how far its payment is.
 
-It needs no script. What anybody wrote, the merchant or the payee, is text.
+It needs no script: the only one that it loads shows times in the reader's zone. What anybody wrote, the merchant or the payee, is
+text.
 """
 
 from __future__ import annotations
@@ -11,26 +12,19 @@ from html import escape
 from typing import Any
 
 from chalicelib.web import parts
+from chalicelib.web.parts import Frame
 
-HEADERS = {
-    **parts.HEADERS,
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; "
-        # In nobody's frame: a page around it could cover the address with another one. The form goes to this page alone.
-        "base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
-    ),
-}
-_STATES = {
-    "awaiting_claim": ("calm", "This money is for you", "Enter your address on {network}. Nothing is paid before you confirm it."),
-    "pending": ("busy", "It is on its way", "Your address is taken. The payment begins soon; this page follows by itself."),
-    "processing": ("busy", "It is being paid", "The network is confirming the payment. You may close this page."),
-    "completed": ("good", "Paid", "The payment is complete."),
-    "failed": ("bad", "It could not be paid", "Ask who sent you this link for a new one."),
-    "expired": ("bad", "This link has expired", "Ask who sent it to you for a new one."),
-    "cancelled": ("bad", "This link was cancelled", "Ask who sent it to you."),
-}
-"""What the page says by the status: its tone, the title, and what it means for the payee."""
-_CHECKED = ("warn", "Is this your address?", "Nothing is paid before you press the button below it.")
+SCRIPTS = ("checkout/claim.js",)
+_TONES = {
+    "awaiting_claim": "calm", "pending": "busy", "processing": "busy", "completed": "good", "failed": "bad", "expired": "bad",
+    "cancelled": "bad",
+}  # fmt: skip
+
+
+def headers(shown: Mapping[str, Any]) -> dict[str, str]:
+    """The page's headers: its form goes to this page alone."""
+    policy = parts.policy(parts.shop_of(shown), scripts=True, forms="'self'")
+    return {**parts.HEADERS, "Content-Security-Policy": policy}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,62 +36,65 @@ class Typed:
     refused: str | None = None
 
 
-def page(root: str, token: str, shown: Mapping[str, Any], network: str, testnet: bool, typed: Typed) -> str:
-    """The page of a link below `root`. `shown` is its public record, `network` the network's name."""
+def page(frame: Frame, token: str, shown: Mapping[str, Any], network: str, typed: Typed) -> str:
+    """The page of a link. `shown` is its public record, with its shop as `shop`; `network` is the network's name."""
     asks = shown["status"] == "awaiting_claim" and typed.confirm is not None
-    tone, title, words = _CHECKED if asks else _STATES[shown["status"]]
+    name, tone = ("checked", "warn") if asks else (shown["status"], _TONES[shown["status"]])
+    title, words = frame.say(f"claim.{name}.title"), frame.say(f"claim.{name}.text", network=network)
     waiting = '<meta http-equiv="refresh" content="15">' if shown["status"] in ("pending", "processing") else ""
+    amount = frame.words.number(shown["amount"])
     body = f"""<main class="card one" id="claim">
-<section class="info">
-<p class="label">For you{parts.badge(testnet)}</p>
-<p class="amount">{escape(shown["amount"])} <span>{escape(shown["symbol"])}</span></p>
-{parts.described(shown)}{parts.state(tone, title, words.format_map({"network": network}))}
-{parts.refusal(typed.refused)}<dl>{_facts(shown, network)}</dl>
+{parts.header(frame)}<section class="info">
+<p class="label">{frame.say("claim.label")}{parts.badge(frame)}</p>
+<p class="amount"><bdi>{escape(amount)} <span>{escape(shown["symbol"])}</span></bdi></p>
+{parts.described(shown)}{parts.state(tone, title, words)}
+{parts.refusal(typed.refused)}<dl>{parts.facts(_facts(frame, shown, network))}</dl>
 </section>
-{_form(token, shown, network, typed)}
+{_form(frame, token, shown, network, typed)}
 </main>"""
-    return parts.whole(root, f"{shown['amount']} {shown['symbol']}: {title}", body, waiting)
+    said = frame.words.say(f"claim.{name}.title")
+    return parts.whole(frame, f"{amount} {shown['symbol']}: {said}", body, waiting, SCRIPTS)
 
 
-def unknown(root: str) -> str:
+def unknown(frame: Frame) -> str:
     """The page of a link that there is not."""
-    return parts.unknown(root, "No such link", "Look at the link again, or ask who sent it to you for a new one.")
+    return parts.unknown(frame, frame.words.say("common.noLink"), frame.words.say("claim.unknown"))
 
 
-def _facts(shown: Mapping[str, Any], network: str) -> str:
-    facts = [("Network", escape(network))]
+def _facts(frame: Frame, shown: Mapping[str, Any], network: str) -> list[tuple[str, str]]:
+    facts = [(frame.say("common.network"), f"<bdi>{escape(network)}</bdi>")]
     if "address" in shown:
-        facts.append(("Address", f"<code>{escape(shown['address'])}</code>"))
+        facts.append((frame.say("common.address"), f'<code dir="ltr">{escape(shown["address"])}</code>'))
     if "transactionHash" in shown:
-        facts.append(("Transaction", f"<code>{escape(shown['transactionHash'])}</code>"))
+        link = parts.transaction(frame, shown["transactionHash"], shown.get("explorerUrl"))
+        facts.append((frame.say("common.transaction"), link))
     if shown["status"] == "awaiting_claim":
-        facts.append(("Until", f'<time datetime="{escape(shown["expiresAt"])}">{escape(_minute(shown["expiresAt"]))} UTC</time>'))
-    return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
+        facts.append((frame.say("claim.until"), parts.moment(frame, shown["expiresAt"])))
+    return facts
 
 
-def _minute(moment: str) -> str:
-    """``2026-05-01T12:00:00.000Z`` → ``2026-05-01 12:00``."""
-    return moment[:16].replace("T", " ")
-
-
-def _form(token: str, shown: Mapping[str, Any], network: str, typed: Typed) -> str:
+def _form(frame: Frame, token: str, shown: Mapping[str, Any], network: str, typed: Typed) -> str:
     """The question for the address, or the address once more with the button that pays."""
     if shown["status"] != "awaiting_claim":
         return ""
-    here, care = escape(f"claim/{token}"), "A payment can not be called back: compare the address to its last character."
+    here, say = escape(f"claim/{token}"), frame.say
+    label = say("claim.address", network=network)
     if typed.confirm is not None and typed.address is not None:
+        pays = say("claim.pay", amount=frame.words.number(shown["amount"]), symbol=shown["symbol"])
         return f"""<section class="pay"><form method="post" action="{here}">
 <input type="hidden" name="address" value="{escape(typed.address)}">
 <input type="hidden" name="confirm" value="{escape(typed.confirm)}">
-<div class="field"><span class="label">Your {escape(network)} address</span><code id="address">{escape(typed.address)}</code></div>
-<p class="only">{care}</p>
-<button class="button" type="submit">Pay {escape(shown["amount"])} {escape(shown["symbol"])} to this address</button>
+<div class="field"><span class="label">{label}</span><code id="address" dir="ltr">{escape(typed.address)}</code></div>
+<p class="only">{say("claim.compare")}</p>
+<button class="button" type="submit">{pays}</button>
 </form>
-<a class="only" href="{here}">Another address</a></section>"""
+<a class="only" href="{here}">{say("claim.another")}</a></section>"""
     value = "" if typed.address is None else escape(typed.address)
+    wrong = "" if typed.refused is None else ' aria-invalid="true"'
     return f"""<section class="pay"><form method="post" action="{here}">
-<label class="label" for="address">Your {escape(network)} address</label>
-<input class="typed" id="address" name="address" value="{value}" maxlength="128" required autocomplete="off" spellcheck="false">
-<p class="only">Only an address of {escape(network)}: on any other network the money is lost.</p>
-<button class="button" type="submit">Check this address</button>
+<label class="label" for="address">{label}</label>
+<input class="typed" id="address" name="address" value="{value}" maxlength="128" required autocomplete="off" spellcheck="false"
+ autocapitalize="off" dir="ltr" aria-describedby="care"{wrong}>
+<p class="only" id="care">{say("claim.only", network=network)}</p>
+<button class="button" type="submit">{say("claim.check")}</button>
 </form></section>"""

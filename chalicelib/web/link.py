@@ -13,12 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from chalicelib.web import parts
-
-_STATES = {
-    "sold_out": ("Sold out", "Nothing is left of this. Ask the shop, or come back later."),
-    "expired": ("This offer has ended", "It can not be paid any more. Ask the shop."),
-}
-"""What the page says of a link that can not be opened: the title, and what it means for the visitor."""
+from chalicelib.web.parts import Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,69 +24,75 @@ class Typed:
     refused: str | None = None
 
 
-def headers(public_url: str | None) -> dict[str, str]:
+def headers(shown: Mapping[str, Any], public_url: str | None) -> dict[str, str]:
     """The page's headers. A browser follows a form's redirect only to where the form may go: the invoice's page begins with
     `public_url`, which may be another host than the one that the page was called by."""
     base = urlsplit(public_url or "")
     goes = f"'self' {base.scheme}://{base.netloc}" if base.scheme and base.netloc else "'self'"
-    policy = (
-        "default-src 'none'; style-src 'self'; img-src 'self' data:; "
-        # In nobody's frame but those of the sites that the merchant lists (`web.framing`).
-        f"base-uri 'self'; form-action {goes}; frame-ancestors 'none'"
-    )
-    return {**parts.HEADERS, "Content-Security-Policy": policy}
+    return {**parts.HEADERS, "Content-Security-Policy": parts.policy(parts.shop_of(shown), forms=goes)}
 
 
-def page(root: str, link_id: str, shown: Mapping[str, Any], testnet: bool, typed: Typed) -> str:
-    """The page of a link below `root`. `shown` is its record for visitors."""
-    active = shown["status"] == "active"
-    state = "" if active else parts.state("bad", *_STATES[shown["status"]])
+def page(frame: Frame, link_id: str, shown: Mapping[str, Any], typed: Typed) -> str:
+    """The page of a link. `shown` is its record for visitors, with its shop as `shop`."""
+    status = shown["status"]
+    state = "" if status == "active" else parts.state("bad", frame.say(f"link.{status}.title"), frame.say(f"link.{status}.text"))
     body = f"""<main class="card one" id="link">
-<section class="info">
-<p class="label">Pay{parts.badge(testnet)}</p>
+{parts.header(frame)}<section class="info">
+<p class="label">{frame.say("common.pay")}{parts.badge(frame)}</p>
 <h1 dir="auto">{escape(shown["name"])}</h1>
-<p class="amount">{_priced(shown)}</p>
+<p class="amount">{_priced(frame, shown)}</p>
 {parts.described(shown)}{parts.refusal(typed.refused)}{state}
 </section>
-{_form(link_id, shown, typed) if active else ""}
+{_form(frame, link_id, shown, typed) if status == "active" else ""}
 </main>"""
-    return parts.whole(root, shown["name"], body)
+    return parts.whole(frame, shown["name"], body)
 
 
-def unknown(root: str) -> str:
+def unknown(frame: Frame) -> str:
     """The page of a link that there is not."""
-    return parts.unknown(root, "No such link", parts.NOTHING_TO_PAY)
+    return parts.unknown(frame, frame.words.say("common.noLink"), frame.words.say("common.nothing"))
 
 
-def _unit(shown: Mapping[str, Any]) -> str:
-    return escape(shown["fiatCurrency"] if "fiatAmount" in shown else shown["currency"].upper())
-
-
-def _asked(shown: Mapping[str, Any]) -> Any:
+def asked(shown: Mapping[str, Any]) -> Any:
+    """The price: a text, or the least and the most where the payer names it."""
     return shown["fiatAmount"] if "fiatAmount" in shown else shown["amount"]
 
 
-def _priced(shown: Mapping[str, Any]) -> str:
-    asked = _asked(shown)
-    text = asked if isinstance(asked, str) else f"{asked['min']} to {asked['max']}"
-    return f"{escape(text)} <span>{_unit(shown)}</span>"
+def unit(shown: Mapping[str, Any]) -> str:
+    """What the price is in."""
+    return str(shown["fiatCurrency"] if "fiatAmount" in shown else shown["currency"].upper())
 
 
-def _form(link_id: str, shown: Mapping[str, Any], typed: Typed) -> str:
+def bounds(frame: Frame, shown: Mapping[str, Any]) -> dict[str, str]:
+    """The least, the most and the unit of an amount that the payer names, in the reader's form."""
+    price, number = asked(shown), frame.words.number
+    return {"least": number(price["min"]), "most": number(price["max"]), "unit": unit(shown)}
+
+
+def _priced(frame: Frame, shown: Mapping[str, Any]) -> str:
+    price, written = asked(shown), f"<span>{escape(unit(shown))}</span>"
+    if isinstance(price, str):
+        return f"<bdi>{escape(frame.words.number(price))} {written}</bdi>"
+    between = bounds(frame, shown)
+    return f"{frame.say('link.range', least=between['least'], most=between['most'])} {written}"
+
+
+def _form(frame: Frame, link_id: str, shown: Mapping[str, Any], typed: Typed) -> str:
     """The button that opens an invoice, and the question for the amount where the payer names it."""
-    asked = _asked(shown)
-    question = ""
-    if not isinstance(asked, str):
+    say, question = frame.say, ""
+    if not isinstance(asked(shown), str):
         value = "" if typed.amount is None else escape(typed.amount)
-        question = f"""<label class="label" for="amount">Amount in {_unit(shown)}</label>
-<input class="typed" id="amount" name="amount" value="{value}" maxlength="60" inputmode="decimal" required autocomplete="off">
-<p class="only">From {escape(asked["min"])} to {escape(asked["max"])} {_unit(shown)}.</p>
+        wrong = "" if typed.refused is None else ' aria-invalid="true"'
+        question = f"""<label class="label" for="amount">{say("link.amount", unit=unit(shown))}</label>
+<input class="typed" id="amount" name="amount" value="{value}" maxlength="60" inputmode="decimal" required autocomplete="off"
+ dir="ltr" aria-describedby="bounds"{wrong}>
+<p class="only" id="bounds">{say("link.bounds", **bounds(frame, shown))}</p>
 """
-    place = (
-        ""
-        if "network" not in shown
-        else f'<p class="only">Paid in {escape(shown["currency"].upper())} on {escape(shown["network"])}.</p>\n'
-    )
+    if "network" in shown:
+        place = say("link.paidIn", coin=shown["currency"].upper(), network=shown["network"])
+    else:
+        place = say("link.choose")
     return f"""<section class="pay"><form method="post" action="{escape(f"link/{link_id}")}">
-{question}{place}<button class="button" type="submit">Pay</button>
+{question}<p class="only">{place}</p>
+<button class="button" type="submit">{say("link.pay")}</button>
 </form></section>"""

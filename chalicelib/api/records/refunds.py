@@ -72,5 +72,9 @@ class Claim(CamelRecord):
         None  # type: ignore[assignment]
     )
     transaction_hash: Annotated[str, Field(description="On the chain, once it was broadcast.", examples=[HASH])] = None  # type: ignore[assignment]
+    explorer_url: Annotated[
+        str,
+        Field(description="The transaction in the network's public explorer.", examples=[f"https://etherscan.io/tx/{HASH}"]),
+    ] = None  # type: ignore[assignment]
     expires_at: Annotated[Time, Field(description="Until when it can be claimed.")]
     expires_in: Annotated[int, Field(description="Seconds until then; 0 where it can not be claimed.", examples=[604_800], ge=0)]

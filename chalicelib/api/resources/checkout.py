@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from chalicelib.api.auth import refusal_headers
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.errors import STATUS, RateLimitExceeded
-from chalicelib.api.models import Request
-from chalicelib.api.pages import page_root
+from chalicelib.api.models import Query, Request
+from chalicelib.api.pages import frame, in_language
 from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound, ServiceError
@@ -23,6 +23,7 @@ from chalicelib.usecases.merchants.access import Usage, Window
 _SECONDS = 2
 """How long an answer may be kept on its way: the limit without a key is for all payers behind one address."""
 _FRESH_MS = 60_000
+_CHANGING = {"Cache-Control": "no-cache"}
 _PASSING = ("expiresIn", "lockedIn", "accept")
 """Fields that change with every look, or without any news for a payer: the page does not load itself anew for them."""
 
@@ -43,11 +44,25 @@ def get_checkout_status(ctx: Ctx) -> Answer:
     return Answer(shown, headers={"Cache-Control": f"public, max-age={_SECONDS}"})
 
 
-@endpoint("GET", "/pay/{invoiceId}", family="object", level="public", media="text/html", summary="The page to pay an invoice on")
-def get_checkout(ctx: Ctx) -> Answer:
-    """Its links begin with the address that it was called by. An unknown id is a page as well."""
+class PageQuery(Query):
+    """What was searched for among the coins. Other names are of no account: shops and mail programs add some to links."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    search: Annotated[
+        str | None, Field(max_length=100, description="Words of a coin's or a network's name.", examples=["tron"])
+    ] = None
+
+
+@endpoint(
+    "GET", "/pay/{invoiceId}", family="object", level="public", query=PageQuery, media="text/html",
+    summary="The page to pay an invoice on",
+)  # fmt: skip
+def get_checkout(ctx: Ctx, query: PageQuery) -> Answer:
+    """Its links begin with the address that it was called by, its words are those of the browser's language. An unknown id is a
+    page as well."""
     try:
-        return _page(ctx, ctx.services.checkouts.find(ctx.param("invoiceId")))
+        return _page(ctx, ctx.services.checkouts.find(ctx.param("invoiceId")), search=query.search or "")
     except NotFound:
         return _unknown(ctx)
 
@@ -94,36 +109,36 @@ def choose_coin(ctx: Ctx, body: ChoiceRequest) -> Answer:
     return Answer(checkouts.chosen(chosen.invoice, chosen.choice))
 
 
-def _page(ctx: Ctx, found: Checkout, refused: ServiceError | None = None) -> Answer:
+def _page(ctx: Ctx, found: Checkout, refused: ServiceError | None = None, search: str = "") -> Answer:
     from chalicelib.web import checkout as page
     from chalicelib.web.framing import framed
 
     shown = ctx.services.checkouts.public(found)
     state = to_json({name: value for name, value in shown.items() if name not in _PASSING})
-    names = ctx.services.checkouts.names(found)
-    said = None if refused is None else _words(refused)
-    testnet = found.network.realm == "test"
     shops, tenant = ctx.services.shops, found.invoice.tenant
     shown |= {"shop": shops.shown(tenant)}
     if found.invoice.payment_link is not None:
         shown |= {"again": f"link/{found.invoice.payment_link}"}
-    text = page.page(page_root(ctx, "pay"), ctx.param("invoiceId"), shown, state, found.network.name, testnet, names, said)
+    of = frame(ctx, "pay", shown, testnet=found.network.realm == "test")
+    names = ctx.services.checkouts.names(found)
+    said = None if refused is None else in_language(of, _words(refused), _reason(refused))
+    text = page.page(of, page.Visit(found.invoice.id, shown, state, names, search, said))
     status = 200 if refused is None else STATUS[refused.code]
-    headers = framed(_headers("accept" in shown), shops.looks(tenant).frame_ancestors)
-    return Answer(None, status=status, text=text, headers=headers)
+    headers = framed(page.headers(shown), shops.looks(tenant).frame_ancestors)
+    return Answer(None, status=status, text=text, headers={**headers, **_CHANGING})
 
 
 def _unknown(ctx: Ctx) -> Answer:
     from chalicelib.web import checkout as page
 
     again = {"Refresh": str(_SECONDS)} if _just_made(ctx) else {}
-    return Answer(None, status=404, text=page.unknown(page_root(ctx, "pay")), headers={**_headers(), **again})
+    headers = {**page.headers({}), **_CHANGING, **again}
+    return Answer(None, status=404, text=page.unknown(frame(ctx, "pay")), headers=headers)
 
 
-def _headers(forms: bool = False) -> dict[str, str]:
-    from chalicelib.web import checkout as page
-
-    return {**(page.FORM_HEADERS if forms else page.HEADERS), "Cache-Control": "no-cache"}
+def _reason(refused: ServiceError) -> str:
+    """The message for a refusal where the rule's own words are not the reader's."""
+    return "choice.tooMany" if isinstance(refused, TooManyChoices) else "choice.refused"
 
 
 def _words(refused: ServiceError) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.explorers import transaction_url
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, NotFound, ServiceError
 from chalicelib.domain.ids import Realm, asset_parts, network_parts, new_id
 from chalicelib.domain.money import format_units
@@ -145,6 +146,7 @@ class Claims:
 def public(claim: Claim) -> dict[str, Any]:
     """What its payee may see."""
     terms, withdrawal = claim.refund.terms, claim.shown.withdrawal
+    txid = None if withdrawal is None else withdrawal.txid
     return without_none(
         {
             "status": claim.status,
@@ -154,7 +156,8 @@ def public(claim: Claim) -> dict[str, Any]:
             "network": claim.network.slug,
             "description": terms.text,
             "address": claim.refund.address,
-            "transactionHash": None if withdrawal is None else withdrawal.txid,
+            "transactionHash": txid,
+            "explorerUrl": None if txid is None else transaction_url(claim.network, txid),
             "expiresAt": iso(terms.expires_at or 0),
             "expiresIn": claim.seconds_left if claim.status == "awaiting_claim" else 0,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
@@ -13,12 +13,15 @@ from chalicelib.api.errors import STATUS, RateLimitExceeded
 from chalicelib.api.fields import amount_schema, positive_amount
 from chalicelib.api.models import Request
 from chalicelib.api.numbers import JsonNumber
-from chalicelib.api.pages import page_root
+from chalicelib.api.pages import frame, in_language, page_root
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import InvalidParameter, NotFound, ServiceError
 from chalicelib.domain.ids import tenant_parts
 from chalicelib.usecases.payment_links.opening import Caller, TooManyOpened
 from chalicelib.usecases.payment_links.views import page_view
+
+if TYPE_CHECKING:
+    from chalicelib.web.parts import Frame
 
 _MOST_TYPED = 100
 SEE_OTHER = 303
@@ -81,34 +84,48 @@ def _by_form(ctx: Ctx, body: LinkOpen) -> Answer:
     try:
         opened = _open(ctx, body)
     except TooManyOpened as error:
-        page = _page(ctx, 429, body.amount, "Too many have opened this from where you are. Try again later.")
+        page = _page(ctx, 429, body.amount, error)
         return Answer(None, status=429, text=page.text, headers={**page.headers, **refusal_headers(error.usage, ctx.now_ms)})
     except NotFound:
         return _page(ctx, 404)
     except ServiceError as error:
         if STATUS.get(error.code) != 400:
             raise
-        return _page(ctx, 400, body.amount, _words(error))
+        return _page(ctx, 400, body.amount, error)
     headers = {"Location": opened["checkoutUrl"], "Content-Type": _type(), "Cache-Control": "no-store"}
     return Answer(None, status=SEE_OTHER, text="", headers=headers)
 
 
-def _page(ctx: Ctx, status: int, typed: str | None = None, refused: str | None = None) -> Answer:
+def _page(ctx: Ctx, status: int, typed: str | None = None, refused: ServiceError | None = None) -> Answer:
     from chalicelib.web import link as page
     from chalicelib.web.framing import framed
 
-    headers = {**page.headers(ctx.services.settings.public_url), "Cache-Control": "no-store"}
+    public_url, unkept = ctx.services.settings.public_url, {"Cache-Control": "no-store"}
     try:
         link_id = ctx.param("id")
         stocked, over = ctx.services.link_opening.look(link_id)
     except NotFound:
-        return Answer(None, status=404, text=page.unknown(page_root(ctx, "link")), headers=headers)
+        headers = {**page.headers({}, public_url), **unkept}
+        return Answer(None, status=404, text=page.unknown(frame(ctx, "link")), headers=headers)
     realm = tenant_parts(stocked.link.tenant)[1]
     shops, tenant = ctx.services.shops, stocked.link.tenant
     shown = page_view(stocked, over, ctx.services.catalogue(realm)) | {"shop": shops.shown(tenant)}
-    headers = framed(headers, shops.looks(tenant).frame_ancestors)
-    text = page.page(page_root(ctx, "link"), link_id, shown, realm == "test", page.Typed(typed, refused))
-    return Answer(None, status=status, text=text, headers=headers)
+    of = frame(ctx, "link", shown, testnet=realm == "test")
+    said = None if refused is None else _said(of, shown, refused)
+    text = page.page(of, link_id, shown, page.Typed(typed, said))
+    headers = framed(page.headers(shown, public_url), shops.looks(tenant).frame_ancestors)
+    return Answer(None, status=status, text=text, headers={**headers, **unkept})
+
+
+def _said(of: Frame, shown: dict[str, Any], refused: ServiceError) -> str:
+    """Why the link was not opened, in the reader's language."""
+    from chalicelib.web import link as page
+
+    if isinstance(refused, TooManyOpened):
+        return of.words.say("link.tooMany")
+    if shown["status"] == "active" and not isinstance(page.asked(shown), str):
+        return in_language(of, _words(refused), "link.wrongAmount", **page.bounds(of, shown))
+    return in_language(of, _words(refused), "link.refused")
 
 
 def _words(error: ServiceError) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.models import Request
-from chalicelib.api.pages import page_root
+from chalicelib.api.pages import frame, in_language
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.usecases.refunds.claims import Claim, public
@@ -93,7 +93,7 @@ def _by_form(ctx: Ctx, body: ClaimRequest) -> Answer:
             return _page(ctx, claims.pay(token, address, body.confirm))
         except BusinessRule as refused:
             # As it is now: somebody else may have used it a moment ago.
-            return _page(ctx, claims.find(token), asked=body.address, refused=_words(refused), status=400)
+            return _page(ctx, claims.find(token), asked=body.address, refused=refused, status=400)
     except NotFound:
         return _unknown(ctx)
 
@@ -112,23 +112,29 @@ def _page(
     *,
     asked: str | None = None,
     confirm: str | None = None,
-    refused: str | None = None,
+    refused: BusinessRule | None = None,
     status: int | None = None,
 ) -> Answer:
     from chalicelib.web import claim as page
 
-    typed = page.Typed(asked, confirm, refused)
-    text = page.page(page_root(ctx, "claim"), ctx.param("token"), public(found), found.network.name, found.realm == "test", typed)
-    return Answer(None, status=status, text=text, headers=_headers())
+    shown = public(found) | {"shop": ctx.services.shops.shown(found.refund.tenant)}
+    of = frame(ctx, "claim", shown, testnet=found.realm == "test")
+    said = None
+    if refused is not None:
+        said = in_language(of, _words(refused), _reason(refused), network=found.network.name)
+    text = page.page(of, ctx.param("token"), shown, found.network.name, page.Typed(asked, confirm, said))
+    return Answer(None, status=status, text=text, headers={**page.headers(shown), **_PRIVATE})
+
+
+def _reason(refused: BusinessRule) -> str:
+    """The message for a refusal where the rule's own words are not the reader's."""
+    details: Mapping[str, Any] = refused.details if isinstance(refused.details, dict) else {}
+    return {"address": "claim.refused.address", "confirm": "claim.refused.confirm"}.get(
+        details.get("field", ""), "claim.refused.now"
+    )
 
 
 def _unknown(ctx: Ctx) -> Answer:
     from chalicelib.web import claim as page
 
-    return Answer(None, status=404, text=page.unknown(page_root(ctx, "claim")), headers=_headers())
-
-
-def _headers() -> dict[str, str]:
-    from chalicelib.web import claim as page
-
-    return {**page.HEADERS, **_PRIVATE}
+    return Answer(None, status=404, text=page.unknown(frame(ctx, "claim")), headers={**page.headers({}), **_PRIVATE})
