@@ -57,7 +57,7 @@ class Visit:
 
 def headers(shown: Mapping[str, Any]) -> dict[str, str]:
     """The page's headers."""
-    policy = parts.policy(parts.shop_of(shown), scripts=True, forms="'self'" if "accept" in shown else "'none'")
+    policy = parts.policy(parts.shop_of(shown), scripts=True, asks=True, forms="'self'" if "accept" in shown else "'none'")
     return {**parts.HEADERS, "Content-Security-Policy": policy}
 
 

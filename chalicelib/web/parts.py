@@ -75,11 +75,11 @@ class Frame:
         return self.words.html(key, **values)
 
 
-def policy(shop: Shop, *, scripts: bool = False, forms: str = "'none'") -> str:
-    """The Content-Security-Policy of a page, in nobody's frame (`web.framing` lets some in). `scripts`: ours run, and ask our own
-    origin. `forms` says where forms go. Images may be data: for the shop's logo, and for the icons of wallets."""
+def policy(shop: Shop, *, scripts: bool = False, asks: bool = False, forms: str = "'none'") -> str:
+    """The Content-Security-Policy of a page, in nobody's frame (`web.framing` lets some in). `scripts`: ours run; `asks`: they ask
+    our own origin. `forms` says where forms go. Images may be data: for the shop's logo, and for the icons of wallets."""
     style = f" 'sha256-{_hash(shop.style)}'" if shop.style else ""
-    runs = "script-src 'self'; connect-src 'self'; " if scripts else ""
+    runs = ("script-src 'self'; " if scripts else "") + ("connect-src 'self'; " if asks else "")
     return (
         f"default-src 'none'; {runs}style-src 'self'{style}; img-src 'self' data:; base-uri 'self'; form-action {forms}; "
         "frame-ancestors 'none'"

@@ -11,7 +11,10 @@ from urllib.parse import urlencode
 import pytest
 
 from chalicelib.usecases.invoices import choosing
-from chalicelib.web.choice import misdirected, offers
+from chalicelib.web import checkout
+from chalicelib.web.choice import Offers
+from chalicelib.web.parts import Frame
+from chalicelib.web.words import words
 from tests.support.shop import Shop, open_shop
 from tests.support.stack import Response, Stack
 
@@ -46,7 +49,7 @@ def send(shop: Shop, invoice: dict[str, Any], body: str, kind: str = FORM) -> Re
 
 def forms(text: str) -> list[tuple[str, dict[str, str]]]:
     """Where each form of the page goes, and its fields, as a browser reads them."""
-    found = re.findall(r'<form method="post" action="([^"]+)">(.*?)</form>', text, re.DOTALL)
+    found = re.findall(r'<form method="post" action="([^"]+)"[^>]*>(.*?)</form>', text, re.DOTALL)
     field = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
     return [
         (html.unescape(action), {name: html.unescape(value) for name, value in field.findall(inside)}) for action, inside in found
@@ -177,7 +180,23 @@ def test_what_a_coin_is_called_stays_text() -> None:
     shown = {
         "accept": [{"coin": evil, "network": evil}], "status": "pending", "expiresIn": 5, "currency": None, "network": None,
     }  # fmt: skip
-    assert "<script>" not in offers("pay/x", shown, {evil: evil})
-    assert misdirected({"misdirected": [{"amount": "1", "coin": "dai", "network": "bsc"}]}, {"bsc": "BNB Smart Chain"}) == [
-        "1 DAI came on BNB Smart Chain. It does not count here: ask the shop what becomes of it."
-    ]
+    shown |= {
+        "fiatCurrency": evil,
+        "symbol": evil,
+        "amount": None,
+        "fiatAmount": "5",
+        "rate": None,
+        "lockedUntil": None,
+        "expiresAt": evil,
+        "paidPercent": "0",
+    }
+    shown["accept"][0] |= {"symbol": evil, "usualFee": "0.42", "usualSeconds": 60}
+    shown |= {"choices": [], "description": evil, "misdirected": [{"amount": evil, "coin": evil, "network": "bsc"}]}
+    shown |= {"shop": {"name": evil, "logo": f"data:image/png;base64,AA{evil}", "color": f"#000000{evil}"}}
+    shown["delays"] = [{"network": evil, "delay": "halted"}]
+    named, frame = {evil: evil, "bsc": "BNB Smart Chain"}, Frame("/api", words("ar"))
+    text = Offers(frame, "pay/x", named, evil).html(shown) + checkout.page(
+        frame, checkout.Visit("x", shown, evil, named, evil, evil)
+    )
+    assert "<script>" not in text and "data:image" not in text and "<style" not in text
+    assert "BNB Smart Chain" in text

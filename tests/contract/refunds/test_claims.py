@@ -84,18 +84,18 @@ def test_the_page_works_without_a_script(shop: Shop) -> None:
     link = refund(shop, paid_invoice(shop), amount="0.4", reason='<b>Out</b> & "gone"')
     answer = shop.stack.call("GET", page_of(link))
     policy = answer.headers["content-security-policy"]
-    assert "script" not in policy
+    assert "script-src 'self';" in policy and "connect-src" not in policy
     assert "form-action 'self'" in policy
     assert (answer.headers["referrer-policy"], answer.headers["cache-control"]) == ("no-referrer", "no-store")
     text = answer.body.decode()
-    assert "<script" not in text
+    assert text.count("<script") == 1, "the one that shows times in the reader's zone"
     assert "<b>Out" not in text
     assert escape('<b>Out</b> & "gone"') in text
     assert 'name="address"' in text
     checked = claim_form(shop, link, address=f" {PAYEE} ").body.decode()
     confirm = re.search(r'name="confirm" value="([0-9a-f]+)"', checked)
     assert confirm is not None
-    assert f'<code id="address">{PAYEE}</code>' in checked and "Is this your address?" in checked
+    assert f'<code id="address" dir="ltr">{PAYEE}</code>' in checked and "Is this your address?" in checked
     done = claim_form(shop, link, address=PAYEE, confirm=confirm[1])
     assert (done.status, "It is on its way" in done.body.decode()) == (200, True)
     assert 'name="address"' not in page(shop, link)
@@ -117,7 +117,7 @@ def test_a_wrong_address_is_told_on_the_page(shop: Shop) -> None:
         text = answer.body.decode()
         assert answer.status == 400, typed
         assert words in unescape(text), (typed, text)
-        assert "<script" not in text
+        assert "<script>" not in text
         assert refused(claim(shop, link, address=typed))
     assert now(shop, link)["status"] == "awaiting_claim"
     assert shop.balance()["frozen"] == "0.4"
