@@ -20,6 +20,7 @@ _SEARCHED = 6
 """With more coins than these the page has a search."""
 KNOWN = frozenset({"btc", "eth", "usdt", "usdc", "trx", "bnb", "matic", "ftm", "ltc", "dai", "busd"})
 """Coins that the style sheet has a colour for."""
+_SMALL = ("<small>", "</small>")
 
 
 def is_choosable(shown: Mapping[str, Any]) -> bool:
@@ -72,10 +73,9 @@ class Offers:
     def _list(self, others: Sequence[Mapping[str, Any]], fiat: str) -> str:
         quickest, cheapest = _quickest(others), _cheapest(others)
         wanted = [self._matches(one) for one in others]
-        forms = "".join(
-            self._form(one, fiat, (one is quickest, one is cheapest), hidden=not found)
-            for one, found in zip(others, wanted, strict=True)
-        )
+        # Those that most people look for come first; the others as the shop has put them.
+        first = sorted(zip(others, wanted, strict=True), key=lambda pair: not (pair[0] is quickest or pair[0] is cheapest))
+        forms = "".join(self._form(one, fiat, (one is quickest, one is cheapest), hidden=not found) for one, found in first)
         nothing = "" if not any(wanted) else " hidden"
         return f'<div class="offers" id="offers">{forms}</div><p class="only" id="none" role="status"{nothing}>{self._none()}</p>'
 
@@ -102,8 +102,8 @@ class Offers:
             f'<form method="post" action="{self.own}/choice" data-text="{text}"{" hidden" if hidden else ""}>'
             f'<input type="hidden" name="coin" value="{coin}"><input type="hidden" name="network" value="{network}">'
             f'<button class="offer"{" disabled" if paused else ""}><i class="mono{look}" aria-hidden="true">{symbol[:1]}</i>'
-            f'<span class="name"><b dir="ltr">{symbol}</b> <span dir="ltr">{name}</span></span>'
-            f'<span class="usual">{told}<small>{say("choice.paused") if paused else self._usual(one, fiat)}</small></span>'
+            f'<span class="name"><b dir="ltr">{symbol}</b>{told} <span><bdi>{name}</bdi></span></span>'
+            f'<span class="usual">{say("choice.paused").join(_SMALL) if paused else self._usual(one, fiat)}</span>'
             "</button></form>"
         )
 
@@ -113,14 +113,14 @@ class Offers:
         told = [about(self.frame, one["usualSeconds"])] if "usualSeconds" in one else []
         if "usualFee" in one:
             told.append(words.html("choice.fee", amount=words.number(one["usualFee"]), fiat=fiat))
-        return " · ".join(told)
+        return "".join(each.join(_SMALL) for each in told)
 
 
 def about(frame: Frame, seconds: int) -> str:
     """A usual time, in words: at least a minute, since the service looks once a minute."""
     minutes = max(1, ceil(seconds / 60))
     words = frame.words
-    told = words.count("time.minutes", minutes) if minutes < 120 else words.count("time.hours", round(minutes / 60))
+    told = words.count("time.minutes", minutes) if minutes < 90 else words.count("time.hours", round(minutes / 60))
     return frame.say("time.about", time=told)
 
 

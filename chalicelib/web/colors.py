@@ -58,9 +58,14 @@ def sheet(color: str) -> str:
         wanted = rgb(color)
     except ValueError:
         return ""
-    tokens = {name: _tokens(seen_on(wanted, ground)) for name, ground in _GROUNDS.items()}
+    tokens = {name: _tokens(wanted, seen_on(wanted, ground)) for name, ground in _GROUNDS.items()}
     return f":root{{{tokens['light']}}}@media (prefers-color-scheme:dark){{:root{{{tokens['dark']}}}}}"
 
 
-def _tokens(color: Rgb) -> str:
-    return f"--accent:#{color[0]:02x}{color[1]:02x}{color[2]:02x};--accent-ink:{ink_on(color)}"
+def _tokens(color: Rgb, edge: Rgb) -> str:
+    """The colour as it is, what is written on it, and an edge where it would not be seen on its ground."""
+    return f"--accent:{_text(color)};--accent-ink:{ink_on(color)};--accent-edge:{_text(edge)}"
+
+
+def _text(color: Rgb) -> str:
+    return f"#{color[0]:02x}{color[1]:02x}{color[2]:02x}"

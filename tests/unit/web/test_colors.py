@@ -28,7 +28,7 @@ def test_known_contrasts() -> None:
 
 def test_a_sheet_has_a_color_by_day_and_by_night() -> None:
     text = sheet("#FFFF00")
-    assert len(re.findall(r"--accent:#[0-9a-f]{6};--accent-ink:#(?:fff|000)\}", text)) == 2
-    assert "--accent:#ffff00;--accent-ink:#000}}" in text, "by night it is seen as it is"
+    assert len(re.findall(r"--accent:#ffff00;--accent-ink:#000;--accent-edge:#[0-9a-f]{6}\}", text)) == 2
+    assert "--accent-edge:#ffff00}}" in text, "by night it is seen as it is"
     for evil in ("", "red", "#fff", "#12345", "#1234567", "#00000g", "#000000;}body{display:none", "#000000\n", "</style>"):
         assert sheet(evil) == "", evil
