@@ -73,8 +73,10 @@ class Offers:
     def _list(self, others: Sequence[Mapping[str, Any]], fiat: str) -> str:
         quickest, cheapest = _quickest(others), _cheapest(others)
         wanted = [self._matches(one) for one in others]
-        # Those that most people look for come first; the others as the shop has put them.
-        first = sorted(zip(others, wanted, strict=True), key=lambda pair: not (pair[0] is quickest or pair[0] is cheapest))
+        # As the shop has put them; in a long list those that most people look for come first.
+        first = list(zip(others, wanted, strict=True))
+        if len(first) > _SEARCHED:
+            first.sort(key=lambda pair: not (pair[0] is quickest or pair[0] is cheapest))
         forms = "".join(self._form(one, fiat, (one is quickest, one is cheapest), hidden=not found) for one, found in first)
         nothing = "" if not any(wanted) else " hidden"
         return f'<div class="offers" id="offers">{forms}</div><p class="only" id="none" role="status"{nothing}>{self._none()}</p>'
