@@ -90,12 +90,14 @@ function Heading({ column, route, move }) {
 /** The filters: what is chosen counts at once, what is typed after a moment. */
 function Filters({ filters, route, move, filtered }) {
   const prefix = useId();
-  return html`<form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
+  // On a phone they are folded away, unless one of them counts.
+  const [open] = useState(filtered || matchMedia("(min-width: 621px)").matches);
+  return html`<details class="fold" open=${open}><summary>Filters</summary><form class="filters" role="search" aria-label="Filters" onSubmit=${(event) => event.preventDefault()}>
     ${filters.map((filter) => (filter.kind === "time" || filter.kind === "range"
       ? ["gte", "lte"].map((op) => html`<${Filter} key=${filter.name + op} id=${`${prefix}-${filter.name}-${op}`} filter=${filter} op=${op} route=${route} move=${move} />`)
       : html`<${Filter} key=${filter.name} id=${`${prefix}-${filter.name}`} filter=${filter} op=${filter.op} route=${route} move=${move} />`))}
     ${filtered && html`<${Button} tone="quiet" onClick=${() => move(Object.fromEntries(filters.flatMap((filter) => [undefined, "gte", "lte", filter.op].map((op) => [named(filter, op), undefined]))))}>Clear<//>`}
-  </form>`;
+  </form></details>`;
 }
 
 function Filter({ id, filter, op, route, move }) {

@@ -97,7 +97,7 @@ function Side({ shell, me }) {
     button.current?.focus();
   };
   return html`<header class="side" onKeyDown=${leave}>
-    <div class="brand"><${Link} to="/" class="home">${shell.name}<//>
+    <div class="brand"><${Link} to="/" class="home"><img src=${icon()} alt="" width="26" height="26" />${shell.name}<//>
       <button type="button" class="menu" ref=${button} aria-expanded=${open ? "true" : "false"} aria-controls="menu" onClick=${() => opened.set(!open)}>Menu</button></div>
     <div id="menu" class=${open ? "open" : ""}>
       ${shell.search && html`<${SearchBox} to=${shell.search} />`}
@@ -109,6 +109,8 @@ function Side({ shell, me }) {
     </div>
   </header>`;
 }
+
+const icon = () => document.querySelector("link[rel=icon]").getAttribute("href");
 
 const isWithin = (page, path) => (page.path === "/" ? path === "/" : path === page.path || path.startsWith(`${page.path}/`));
 
