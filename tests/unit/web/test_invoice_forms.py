@@ -180,6 +180,6 @@ def test_explorers_are_linked_for_hashes_alone() -> None:
 
 
 def test_the_timeline_tells_what_was_and_what_comes() -> None:
-    told = js("""moments({ createdAt: "2026-05-01T12:00:00.000Z", expiresAt: "2026-05-01T13:00:00.000Z", status: "pending" }, [],
+    told = js("""moments({ createdAt: "2026-05-01T12:00:00.000Z", expiresAt: "2026-05-01T13:00:00.000Z", status: "pending" }, {},
                          Date.parse("2026-05-01T12:30:00.000Z")).map((each) => each.text)""")
     assert told == ["Expires, if it is not paid by then", "Invoice made"]

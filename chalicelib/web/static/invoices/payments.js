@@ -22,6 +22,9 @@ const COLUMNS = [
   { name: "hash", label: "Transaction", show: (row) => html`<${TxHash} network=${row.network} hash=${row.hash} />` },
 ];
 
+/** What the invoice's own record does not say of its payments. */
+const OWN = ["createdAt", "status"];
+
 /** The payments of an invoice. A key that may see transactions sees all of them, another one the newest that the invoice lists. */
 export function Payments({ invoice, moving }) {
   return html`${can("transactions:read") ? html`<${Transactions} invoice=${invoice} moving=${moving} />` : html`<${Shown} rows=${listed(invoice)} invoice=${invoice} />`}
@@ -32,7 +35,6 @@ export function Payments({ invoice, moving }) {
 export function listed(invoice) {
   return invoice.transactions.map((payment) => ({
     ...payment, network: payment.network ?? invoice.network, symbol: (payment.coin ?? invoice.currency ?? "").toUpperCase(),
-    status: payment.confirmations > 0 ? "confirming" : "pending",
   }));
 }
 
@@ -49,7 +51,7 @@ function Shown({ rows, invoice }) {
   if (rows.length === 0) {
     return html`<${Empty} title="No payment yet">Payments show up here as soon as the network has them${invoice.status === "pending" ? ". The checkout link is above" : ""}.<//>`;
   }
-  return html`<${Table} label="Payments" columns=${rows[0].id ? COLUMNS : COLUMNS.slice(1)} rows=${rows} rowKey=${(row) => row.id ?? `${row.hash}:${row.amount}`} />`;
+  return html`<${Table} label="Payments" columns=${rows[0].id ? COLUMNS : COLUMNS.filter((column) => !OWN.includes(column.name))} rows=${rows} rowKey=${(row) => row.id ?? `${row.hash}:${row.amount}`} />`;
 }
 
 function Misdirected({ invoice }) {

@@ -6,7 +6,7 @@ import { Amount, Card, Copy, Facts, Failure, Loading, Notice, Out, Page, Status,
 import { fiat } from "../app/format.js";
 import { Link } from "../app/router.js";
 import { useGet } from "../app/use.js";
-import { html, useState } from "../app/ui.js";
+import { html, useRef, useState } from "../app/ui.js";
 import { coinName, coinOf } from "../portal/coin_names.js";
 import { useCoins } from "../portal/coins.js";
 import { refundable } from "./actions.js";
@@ -19,6 +19,13 @@ export default function Refund({ params }) {
   const coins = useCoins();
   const [checked, check, close] = useDialog();
   const [made, set] = useState(null);
+  const last = useRef({ text: null, key: null });
+  // Checked again and unchanged it is the same request: where its answer was lost, nothing is given back twice.
+  const keyOf = (values, key) => {
+    const text = JSON.stringify(refundOf(values));
+    if (last.current.text !== text) last.current = { text, key };
+    return last.current.key;
+  };
   const back = html`<p class="fine"><${Link} to=${path}>Back to the invoice<//></p>`;
   if (made) return html`<${Made} refund=${made} path=${path} />`;
   const ready = invoice && (coins.ready || coins.error);
@@ -27,7 +34,7 @@ export default function Refund({ params }) {
     ${(loading && !invoice) || (invoice && !ready) ? html`<${Loading} />` : null}
     ${ready && (refundable(invoice)
       ? html`<div class="columns"><${Card}><${Form} fields=${refundFields(invoice, coins)} action="Check"
-          submit=${async (values, { key }) => check({ values, key })} /><//><${Basis} invoice=${invoice} /></div>`
+          submit=${async (values, { key }) => check({ values, key: keyOf(values, key) })} /><//><${Basis} invoice=${invoice} /></div>`
       : html`<${Notice} title="There is nothing to refund">Nothing is credited for this invoice yet.<//>`)}
     ${checked && html`<${Ask} title="Give this back?" action="Refund" tone="danger" words=${html`<${Summary} values=${checked.values} invoice=${invoice} />`}
       run=${async () => (await post(`${path}/refunds`, refundOf(checked.values), { key: checked.key })).data}

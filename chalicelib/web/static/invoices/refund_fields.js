@@ -39,7 +39,7 @@ export function refundFields(invoice, coins) {
   return [
     { name: "mode", label: "Give back in", kind: "select", required: true, value: "same", options: modes },
     ...(paid.length > 1 ? [{ name: "coin", label: "Which coin", kind: "select", required: true, options: paid, when: same }] : []),
-    amount(paid.length > 1 ? "coin units" : paid[0][1].split(" ")[0], same),
+    amount(paid.length === 1 ? paid[0][1].split(" ")[0] : "coin units", same),
     ...(invoice.fiatCurrency ? [amount(invoice.fiatCurrency, inFiat)] : []),
     ...(coins.known && invoice.fiatCurrency
       ? [{ name: "coin", label: "Paid out in", kind: "select", options: coins.options, empty: "The coin that was paid most", when: inFiat }] : []),
