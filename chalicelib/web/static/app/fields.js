@@ -53,7 +53,7 @@ const READ = {
 export function read(field, typed) {
   if (field.kind === "check") return Boolean(typed);
   if (field.kind === "checks") {
-    if (field.required && typed.length === 0) throw new RangeError("choose at least one");
+    if (field.required && typed.length === 0) throw new RangeError("must have at least one");
     return typed;
   }
   const text = field.exact ? String(typed) : String(typed ?? "").trim();

@@ -93,13 +93,13 @@ export function ExportProgress() {
   if (phase === "failed") {
     return html`<${Notice} tone="bad" title=${`The export of ${label} stopped after ${countOf(rows, "row")}`} actions=${html`
       <${Button} onClick=${() => go(running)}>Go on<//>${stop}`}>
-      <p>${error?.message} ${advice(error)}</p><p>Nothing is lost: it goes on behind the last row that was read.</p><//>`;
+      <p>${error?.message}</p>${advice(error) && html`<p>${advice(error)}</p>`}<p>Nothing is lost: it goes on behind the last row that was read.</p><//>`;
   }
   return html`<section class="notice busy" aria-label=${`Export of ${label}`}><div>
-    <p class="title">Exporting ${label}</p>
+    <p class="title">Exporting ${label}</p><div class="said">
     <${Progress} value=${total === null ? undefined : rows} max=${total ?? 100} label=${`Export of ${label}`}>
       ${total === null ? countOf(rows, "row") : `${amount(rows)} of ${countOf(total, "row")}`}${reached(last)}<//>
-    ${phase === "waiting" && html`<${Waiting} until=${until} error=${error} />`}
+    ${phase === "waiting" && html`<${Waiting} until=${until} error=${error} />`}</div>
     <div class="actions">${stop}</div></div></section>`;
 }
 
