@@ -1,20 +1,69 @@
-// The first page of the console: the networks.
-import { Card, Failure, Loading, Page, Status } from "../app/parts.js";
-import { Table } from "../app/list.js";
+// The first page of the console: what needs attention, and how the networks stand.
+import { countOf } from "../app/format.js";
+import { Card, Empty, Failure, Loading, Notice, Page, Status } from "../app/parts.js";
+import { Link } from "../app/router.js";
+import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
+import { Networks } from "./network_table.js";
+import { REASONS, standing } from "./words.js";
 
-/** The page "Networks". */
-export default function Networks() {
+const asked = (needs, path) => (can(needs) ? path : null);
+
+/** The page "Overview". */
+export default function Overview() {
+  return html`<${Page} title="Overview" lead="What needs you, and how the networks stand.">
+    <${Attention} />
+    ${can("networks:read") && html`<${AllNetworks} />`}
+  <//>`;
+}
+
+function Attention() {
+  const decide = useGet(asked("withdrawals:read", "/withdrawals/requests"), { limit: 1 }, { every: 30 });
+  const waits = useGet(asked("withdrawals:read", "/withdrawals/requests"), { limit: 1, "pending_reason[in]": REASONS.join(",") }, { every: 60 });
+  const held = useGet(asked("transactions:read", "/transactions"), { limit: 1, releasable: "true" }, { every: 60 });
+  const collections = useGet(asked("addresses:read", "/collections"), { limit: 1, "status[in]": "waits_for_approval,parked" }, { every: 60 });
+  const strays = useGet(asked("addresses:read", "/stray-payments"), { limit: 1, status: "open" }, { every: 60 });
+  const payments = useGet(asked("withdrawals:read", "/withdrawals/switch"), {}, { every: 60 });
+  const books = useGet(asked("networks:read", "/reconciliation"), {}, { every: 120 });
+  const all = [decide, waits, held, collections, strays, payments, books];
+  const failed = all.find((each) => each.error);
+  const items = [
+    item(decide, "/withdrawals", { view: "mine" }, "withdrawal", "needs your decision", "need your decision", "warn"),
+    item(held, "/held", {}, "deposit", "can be released", "can be released", "calm"),
+    item(collections, "/collections", {}, "collection", "needs your decision", "need your decision", "warn"),
+    item(strays, "/strays", { status: "open" }, "stray payment", "is undecided", "are undecided", "warn"),
+  ].filter(Boolean);
+  const resting = (waits.page?.total ?? 0) - (decide.page?.total ?? 0);
+  return html`<${Card} title="Attention">
+    ${failed && html`<${Failure} error=${failed.error} again=${() => all.forEach((each) => each.again())} />`}
+    ${payments.data?.stopped && html`<${Notice} tone="bad" title="Payments are stopped" actions=${html`<${Link} to="/payments" class="button quiet">Kill switch<//>`}>
+      <p>${payments.data.reason ?? "No reason was given."}</p><//>`}
+    ${books.data?.solvent === false && html`<${Notice} tone="bad" title="The chains hold less than merchants have"
+      actions=${html`<${Link} to="/solvency" class="button quiet">Solvency<//>`}><p>Look at the differences.</p><//>`}
+    ${items.length > 0 && html`<ul class="plain">${items.map((each) => html`<li key=${each.to}><${Status} value="" tone=${each.tone} label=${each.count} />${" "}
+      <${Link} to=${each.to} query=${each.query}>${each.text}<//></li>`)}</ul>`}
+    ${resting > 0 && html`<p class="fine"><${Link} to="/withdrawals">${countOf(resting, "more withdrawal")} ${resting === 1 ? "waits" : "wait"}<//> for something else: money, fees, the kill switch.</p>`}
+    ${all.some((each) => each.loading && !each.data) && !failed && html`<${Loading} />`}
+    ${items.length === 0 && !failed && all.every((each) => !each.loading || each.data) && html`<${Empty} title="Nothing needs you">Withdrawals, deposits,
+      collections and stray payments that wait for a decision show up here.<//>`}
+  <//>`;
+}
+
+function item(answer, to, query, what, one, many, tone) {
+  const total = answer.page?.total ?? 0;
+  if (total === 0) return null;
+  const more = answer.page.total_capped ? "+" : "";
+  return { to, query, tone, count: `${total}${more}`, text: `${total === 1 ? what : `${what}s`} ${total === 1 ? one : many}` };
+}
+
+function AllNetworks() {
   const { data, error, loading, again } = useGet("/networks", {}, { every: 15 });
-  const columns = [
-    { name: "name", label: "Network" },
-    { name: "status", label: "Status", show: (row) => html`<${Status} value=${row.status} />` },
-    { name: "lastBlock", label: "Last block", align: "end" },
-  ];
-  return html`<${Page} title="Networks"><${Card} title="All networks">
+  const troubled = (data ?? []).filter((each) => ["warn", "bad"].includes(standing(each, Date.now()).tone));
+  return html`<${Card} title="Networks" actions=${html`<${Link} to="/networks" class="button quiet">All about them<//>`}>
     <${Failure} error=${error} again=${again} />
     ${loading && !data && html`<${Loading} />`}
-    ${data && html`<${Table} label="Networks" columns=${columns} rows=${data} />`}
-  <//><//>`;
+    ${data && troubled.length === 0 && html`<p class="soft">No network is halted or behind, and no node has trouble.</p>`}
+    ${data && html`<${Networks} networks=${data} brief=${true} />`}
+  <//>`;
 }

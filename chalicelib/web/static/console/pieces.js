@@ -1,0 +1,44 @@
+// Pieces that several pages of the console share.
+import { html } from "../app/ui.js";
+import { Code, Copy, Status } from "../app/parts.js";
+import { Link } from "../app/router.js";
+import { can } from "../app/session.js";
+import { useGet } from "../app/use.js";
+import { words } from "../app/format.js";
+
+/** A command of the operator's command line: what is done there and not here. */
+export function Command({ children: command }) {
+  const text = [command].flat().join("");
+  return html`<p class="code"><code>${text}</code><${Copy} value=${text} what="command" /></p>`;
+}
+
+/** A merchant by its id, linked where this key may see merchants. */
+export function Merchant({ id }) {
+  if (!id) return html`<span class="soft">the operator</span>`;
+  return html`<${Code} value=${id} what="merchant" head=${8} tail=${6} />${can("merchant:read") && html` <${Link} to=${`/merchants/${id}`}>Open<//>`}`;
+}
+
+/** The slugs of this realm's networks for filters and forms, as [slug, name]; empty until they are known. */
+export function useNetworks() {
+  const { data } = useGet(can("networks:read") ? "/networks" : null);
+  return (data ?? []).map((each) => [each.network, each.name]);
+}
+
+/** The same of coins: their symbols. */
+export function useCoins() {
+  const { data } = useGet(can("coins:read") ? "/coins" : null);
+  return [...new Set((data ?? []).map((each) => each.coin))].sort().map((slug) => [slug, slug.toUpperCase()]);
+}
+
+/** A transaction's hash, linked to the network's explorer where one is known. */
+export function Hash({ value }) {
+  return value ? html`<${Code} value=${value} what="transaction" />` : html`<span class="soft">none yet</span>`;
+}
+
+/** Options of a filter from names of the API. */
+export const options = (names) => names.map((name) => [name, words(name)]);
+
+/** A status with the tone that it has here. */
+export function Tone({ tone, children }) {
+  return html`<${Status} value="" label=${children} tone=${tone} />`;
+}
