@@ -22,9 +22,9 @@ export function wanted(route, filters, fixed, plain) {
       if (value) query[parameter(filter, op)] = filter.kind === "time" && !value.includes("T") ? value : value.trim?.() ?? value;
     }
   }
-  if (plain) return query;
   const { sort, order, cursor } = route;
   if (sort) Object.assign(query, { sort, order });
+  if (plain) return query;
   query.limit = SIZES.includes(Number(route.limit)) ? Number(route.limit) : SIZES[0];
   if (cursor) query.cursor = cursor;
   else if (Number(route.page) > 1) query.page = Number(route.page);
@@ -35,19 +35,19 @@ export function wanted(route, filters, fixed, plain) {
  * A list of what lies at `path`. `columns`: `{ name, label, show(row), sort, align }`, where `sort` is the API's name to sort by (true:
  * the column's own). `filters`: `{ name, label, kind: "select" | "text" | "time" | "range", options, op }`. `to(row)` is the page of a
  * row: the first column leads there, and has no button of its own (`Short`, not `Code`); `query` are parameters that never change; `empty` is shown where nothing is there at all; `every` seconds it is asked for
- * again; `plain`: the API answers all rows at once. `exportAs({ path, query, page })` draws the way to save what is shown.
+ * again; `plain`: the API answers all rows at once, and the pages are made here. `exportAs({ path, query, page })` draws the way to save what is shown.
  */
 export function List({
   path, columns, filters = [], to, empty, rowKey = (row) => row.id, actions, query: fixed = {}, exportAs, every = 0, plain = false, label,
 }) {
   const { path: here, query: route } = useRoute();
   const query = wanted(route, filters, fixed, plain);
-  const { data, page, error, loading, again } = useGet(path, query, { every });
+  const { data, page: told, error, loading, again } = useGet(path, query, { every });
   // While the next rows are on their way the last ones stay, so that nothing jumps: of the same list, never of another one.
   const last = useRef({ path, data: null });
   if (data !== null || error) last.current = { path, data };
   const drawn = data ?? (last.current.path === path ? last.current.data : null);
-  const rows = Array.isArray(drawn) ? drawn : [];
+  const { rows, page } = plain ? paged(Array.isArray(drawn) ? drawn : [], route) : { rows: Array.isArray(drawn) ? drawn : [], page: told };
   const filtered = filters.some((filter) => ["", "gte", "lte", filter.op].some((op) => route[named(filter, op || undefined)]));
   // From the address as it is then: a filter that was typed counts a moment later than one that was chosen.
   const move = (change, replace = false) => go(here, { ...parse(location.hash).query, page: undefined, cursor: undefined, ...change }, { replace });
@@ -62,6 +62,16 @@ export function List({
     ${rows.length > 0 && html`<${Table} label=${label} columns=${columns} rows=${rows} to=${to} rowKey=${rowKey} route=${route} move=${move} busy=${loading} />`}
     ${page && (rows.length > 0 || route.page || route.cursor) && html`<${Pager} page=${page} route=${route} move=${move} here=${here} shown=${rows.length} />`}
   </div>`;
+}
+
+/** One page of rows that are all here, as the address says; without a page where they fit on one. */
+export function paged(all, route) {
+  const limit = SIZES.includes(Number(route.limit)) ? Number(route.limit) : SIZES.at(-1);
+  const pages = Math.max(1, Math.ceil(all.length / limit));
+  if (pages === 1 && !route.limit) return { rows: all, page: null };
+  const now = Math.min(pages, Math.max(1, Math.trunc(Number(route.page)) || 1));
+  const page = { page: now, limit, total: all.length, pages, has_next: now < pages, has_prev: now > 1, next_cursor: null };
+  return { rows: all.slice((now - 1) * limit, now * limit), page };
 }
 
 /** A table of rows that are there already. On a phone each row becomes a card. */
