@@ -13,7 +13,8 @@ REFUSED = "Failed to load resource: the server responded with a status of 4"
 READY = "document.querySelector('main h1') && !document.querySelector('main .loading')"
 """Whether a page is drawn with what it was waiting for."""
 _SET = """(() => {{
-    const label = [...document.querySelectorAll('label, legend')].filter(each => each.checkVisibility())
+    const scope = document.querySelector('dialog[open]') ?? document;
+    const label = [...scope.querySelectorAll('label, legend')].filter(each => each.checkVisibility())
         .find(each => each.textContent.replace('(optional)', '').trim() === {label});
     if (!label) throw new Error('no field called ' + {label});
     const field = label.htmlFor ? document.getElementById(label.htmlFor) : label.querySelector('input');
@@ -69,7 +70,7 @@ def go(page: Browser, path: str) -> None:
 
 
 def fill(page: Browser, values: Mapping[str, Any]) -> None:
-    """Type into fields by their labels; True or False for a check box."""
+    """Type into fields by their labels, of a dialog where one is open; True or False for a check box."""
     for label, value in values.items():
         page.wait(_SET.format(label=json.dumps(label), value=json.dumps(value)))
 

@@ -4,9 +4,9 @@ import { Ask, useDialog } from "../app/dialog.js";
 import { Amount, Button, Card, Code, Facts, Failure, Loading, Notice, Page, Time } from "../app/parts.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
+import { TxHash } from "../portal/explorers.js";
 import { html, useState } from "../app/ui.js";
 import { CollectionStatus } from "./collections.js";
-import { Hash } from "./pieces.js";
 import { collectionDecisions, collectionReason } from "./words.js";
 
 const ACTIONS = {
@@ -43,19 +43,19 @@ function One({ one, show }) {
       ["Why", why],
       ["Network", one.network],
       ["From", html`<${Code} value=${one.address} />`],
-      ["To", html`<${Code} value=${one.destination} />`],
-      ["Transaction", html`<${Hash} value=${one.hash} />`],
+      ["To", one.destination && html`<${Code} value=${one.destination} />`],
+      ["Transaction", html`<${TxHash} network=${one.network} hash=${one.hash} />`],
       ["Arrived", one.arrived && html`<${Amount} value=${one.arrived} symbol=${one.coin} />`],
       ["Fee, as last seen", html`<${Amount} value=${one.fee} symbol=${one.feeCoin} />`],
       ["Brought for fees", html`<${Amount} value=${one.toppedUp} symbol=${one.feeCoin} />`],
-      ["Moves", [...one.topups, ...one.sweeps].map((id) => html`<div key=${id}><${Code} value=${id} /></div>`)],
+      ["Moves", one.topups.length + one.sweeps.length > 0 && [...one.topups, ...one.sweeps].map((id) => html`<div key=${id}><${Code} value=${id} /></div>`)],
       ["Decided by", one.decidedBy && html`<${Code} value=${one.decidedBy} />`],
-      ["Decided", html`<${Time} at=${one.decidedAt} />`],
+      ["Decided", one.decidedAt && html`<${Time} at=${one.decidedAt} />`],
       ["Note", one.note],
-      ["Next look", html`<${Time} at=${one.nextLookAt} ago=${true} />`],
+      ["Next look", one.nextLookAt && html`<${Time} at=${one.nextLookAt} ago=${true} />`],
       ["Begun", html`<${Time} at=${one.createdAt} />`],
       ["Changed", html`<${Time} at=${one.updatedAt} ago=${true} />`],
-      ["Ended", html`<${Time} at=${one.endedAt} />`],
+      ["Ended", one.endedAt && html`<${Time} at=${one.endedAt} />`],
       ["Id", html`<${Code} value=${one.id} />`],
     ]} /><//>
     ${asked && html`<${Decide} one=${one} action=${asked} close=${ended} />`}`;

@@ -47,7 +47,7 @@ function One({ merchant, me, show, again }) {
       <${Facts} rows=${[["Id", html`<${Code} value=${merchant.id} />`], ["Made", html`<${Time} at=${merchant.created_at} />`]]} /><//>
     ${merchant.environments.map((each) => html`<${Card} key=${each.type} title=${NAMES[each.type]}><${Facts} rows=${[
       ["Status", html`<${Status} value=${each.status} />`],
-      ["Since", html`<${Time} at=${each.since} ago=${true} />`],
+      ["Since", each.since && html`<${Time} at=${each.since} ago=${true} />`],
       ["Why", each.reason],
       ["By the key", each.changed_by && html`<${Code} value=${each.changed_by} />`],
       ["API keys", each.has_keys ? "It has, or had, some: its own keys make others" : "none yet"],

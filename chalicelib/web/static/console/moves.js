@@ -3,8 +3,9 @@ import { List } from "../app/list.js";
 import { Amount, Code, Empty, Page, Status, Time } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { words } from "../app/format.js";
+import { TxHash } from "../portal/explorers.js";
 import { html } from "../app/ui.js";
-import { Hash, useCoins, useNetworks } from "./pieces.js";
+import { useCoins, useNetworks } from "./pieces.js";
 
 const KINDS = ["topup", "sweep", "distribution", "cold", "drain", "delegation", "undelegation", "filler", "consolidation"];
 const STATUSES = { planned: "calm", built: "calm", signed: "busy", replacing: "warn", lost: "bad" };
@@ -25,7 +26,7 @@ export default function Moves() {
       row.reason && html` <span class="soft">${row.reason}</span>`}` },
     { name: "from", label: "From", show: (row) => (row.from ? html`<${Code} value=${row.from} />` : html`<span class="soft">several addresses</span>`) },
     { name: "to", label: "To", show: (row) => html`<${Code} value=${row.to} />` },
-    { name: "hash", label: "Transaction", show: (row) => html`<${Hash} value=${row.hash} />` },
+    { name: "hash", label: "Transaction", show: (row) => html`<${TxHash} network=${row.network} hash=${row.hash} />` },
     { name: "owner", label: "For", show: (row) => (row.owner.startsWith("col_") ? html`<${Link} to=${`/collections/${row.owner}`}>a collection<//>` : html`<span class="soft">the treasury</span>`) },
     { name: "createdAt", label: "Planned", sort: true, show: (row) => html`<${Time} at=${row.createdAt} ago=${true} />` },
   ];

@@ -41,7 +41,7 @@ function Scan({ network, me }) {
     <${Card} title="Scan"><${Facts} rows=${[
       ["Standing", html`<${Standing} network=${network} />`],
       ["Last scanned block", network.lastBlock === null ? "none" : amount(network.lastBlock)],
-      ["Its time", html`<${Time} at=${scan?.lastBlockAt} ago=${true} />`],
+      ["Its time", scan?.lastBlockAt && html`<${Time} at=${scan?.lastBlockAt} ago=${true} />`],
       ["Height of the chain, as last seen", scan?.tip === null ? "unknown" : amount(scan?.tip)],
       ["Behind", scan?.lagBlocks === null ? "unknown" : countOf(scan?.lagBlocks ?? 0, "block")],
       ["Backlog up to", scan?.backlogTo && amount(scan.backlogTo)],

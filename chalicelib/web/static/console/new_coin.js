@@ -3,6 +3,7 @@ import { newKey, post, put } from "../app/api.js";
 import { Form } from "../app/form.js";
 import { Button, Card, Code, Facts, Failure, Notice, Page } from "../app/parts.js";
 import { Link } from "../app/router.js";
+import { can, isTest } from "../app/session.js";
 import { html, useRef, useState } from "../app/ui.js";
 import { useNetworks } from "./pieces.js";
 
@@ -12,23 +13,39 @@ const TOKENLESS = new Set(["bitcoin", "litecoin"]);
 export default function NewCoin({ query }) {
   const [looked, look] = useState(null);
   const [made, make] = useState(null);
+  const [token, offer] = useState(null);
   const networks = useNetworks();
   return html`<${Page} title="Register a coin" lead="A token by its contract, or a network's own coin. What arrives from then on is credited.">
     ${made ? html`<${Made} coin=${made} again=${() => { look(null); make(null); }} />`
       : looked ? html`<${Check} looked=${looked} done=${make} back=${() => look(null)} />`
-        : networks.length > 0 && html`<${Contract} networks=${networks} query=${query} done=${look} />`}
+        : networks.length > 0 && html`<${Contract} key=${token?.contractAddress ?? ""} networks=${networks} query=${token ?? query} done=${look} />
+          ${isTest() && can("sandbox:write") && html`<${SandboxToken} networks=${networks} token=${token} done=${offer} />`}`}
   <//>`;
 }
 
 function Contract({ networks, query, done }) {
   const fields = [
     { name: "network", label: "Network", kind: "select", required: true, options: networks, value: query.network },
-    { name: "contractAddress", label: "Contract", kind: "text", required: true, mono: true, value: query.contract, when: (values) => !TOKENLESS.has(values.network),
+    { name: "contractAddress", label: "Contract", kind: "text", required: true, mono: true, value: query.contract ?? query.contractAddress, when: (values) => !TOKENLESS.has(values.network),
       hint: "The token's contract address. Copy it from the issuer's own page: everybody can make a token with a well-known name." },
   ];
   const read = async (values) => ({ ...values, ...(TOKENLESS.has(values.network) ? {} : (await put("/coins/precreate-token", values)).data) });
   return html`<${Card} title="1. Which token?"><${Form} fields=${fields} action="Read the contract" submit=${read} done=${done} />
-    <p class="fine">In the sandbox a token's contract is made by <code>POST /v1/sandbox/tokens</code>.</p><//>`;
+<//>`;
+}
+
+/** No contract at hand: a simulated network gets one, as an issuer would make it. */
+function SandboxToken({ networks, token, done }) {
+  const fields = [
+    { name: "network", label: "Network of the token", kind: "select", required: true, options: networks.filter(([slug]) => !TOKENLESS.has(slug)) },
+    { name: "symbol", label: "Symbol", kind: "text", required: true, most: 11, example: "SHOE" },
+    { name: "name", label: "Name", kind: "text", required: true, most: 50, example: "Shoe Coin" },
+    { name: "decimals", label: "Decimals", kind: "number", required: true, value: "6" },
+  ];
+  const issue = async (values, { key }) => (await post("/sandbox/tokens", values, { key })).data;
+  if (token) return html`<${Notice} tone="good" title=${`${token.symbol} is issued on ${token.network}`}><p>Its contract is filled in above: read it next.</p><//>`;
+  return html`<${Card} title="No contract at hand?"><p class="soft">This is the sandbox: issue a token of your own, and register that.</p>
+    <${Form} fields=${fields} action="Issue a sandbox token" submit=${issue} done=${done} /><//>`;
 }
 
 function Check({ looked, done, back }) {

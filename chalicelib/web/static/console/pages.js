@@ -5,7 +5,7 @@ export const groups = ["", "Money", "Screening", "Treasury", "Merchants", "Servi
 /** `needs`: the permissions without which a page is of no use; `menu`: its heading; without one it is reached from other pages. */
 export const pages = [
   { path: "/", title: "Overview", menu: "", load: () => import("./overview.js") },
-  { path: "/withdrawals", title: "Withdrawals that wait", needs: "withdrawals:read", menu: "Money", load: () => import("./withdrawals.js") },
+  { path: "/withdrawals", title: "Waiting withdrawals", needs: "withdrawals:read", menu: "Money", load: () => import("./withdrawals.js") },
   { path: "/withdrawals/:id", title: "Withdrawal", needs: "withdrawals:read", load: () => import("./withdrawal.js") },
   { path: "/held", title: "Held deposits", needs: "transactions:read", menu: "Money", load: () => import("./held.js") },
   { path: "/payments", title: "Kill switch", needs: "withdrawals:read", menu: "Money", load: () => import("./payments.js") },

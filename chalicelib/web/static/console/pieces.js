@@ -1,10 +1,9 @@
 // Pieces that several pages of the console share.
 import { html } from "../app/ui.js";
-import { Code, Copy, Status } from "../app/parts.js";
+import { Code, Copy } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
-import { words } from "../app/format.js";
 
 /** A command of the operator's command line: what is done there and not here. */
 export function Command({ children: command }) {
@@ -30,15 +29,3 @@ export function useCoins() {
   return [...new Set((data ?? []).map((each) => each.coin))].sort().map((slug) => [slug, slug.toUpperCase()]);
 }
 
-/** A transaction's hash, linked to the network's explorer where one is known. */
-export function Hash({ value }) {
-  return value ? html`<${Code} value=${value} what="transaction" />` : html`<span class="soft">none yet</span>`;
-}
-
-/** Options of a filter from names of the API. */
-export const options = (names) => names.map((name) => [name, words(name)]);
-
-/** A status with the tone that it has here. */
-export function Tone({ tone, children }) {
-  return html`<${Status} value="" label=${children} tone=${tone} />`;
-}

@@ -6,8 +6,8 @@ import { List } from "../app/list.js";
 import { Amount, Button, Empty, Page, Status } from "../app/parts.js";
 import { can } from "../app/session.js";
 import { words } from "../app/format.js";
+import { TxHash } from "../portal/explorers.js";
 import { html, useState } from "../app/ui.js";
-import { Hash } from "./pieces.js";
 
 const FIELDS = [
   { name: "amount", label: "TRX", kind: "amount", required: true, example: "1000", hint: "Out of the hot wallet. What is staked can not pay withdrawals." },
@@ -22,7 +22,7 @@ export default function Staking() {
     { name: "amount", label: "Amount", sort: true, show: (row) => html`<${Amount} value=${row.amount} symbol="trx" />` },
     { name: "resource", label: "What for", sort: true, show: (row) => words(row.resource.toLowerCase()) },
     { name: "status", label: "Status", sort: true, show: (row) => html`<${Status} value=${row.status} />` },
-    { name: "transactionId", label: "Transaction", show: (row) => html`<${Hash} value=${row.transactionId} />` },
+    { name: "transactionId", label: "Transaction", show: (row) => html`<${TxHash} network="tron" hash=${row.transactionId} />` },
   ];
   const filters = [
     { name: "resource", label: "What for", kind: "select", options: [["ENERGY", "Energy"], ["BANDWIDTH", "Bandwidth"]] },

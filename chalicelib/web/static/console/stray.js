@@ -6,6 +6,7 @@ import { Button, Card, Code, Facts, Failure, Loading, Notice, Page, Status, Time
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
+import { TxHash } from "../portal/explorers.js";
 import { html, useRef, useState } from "../app/ui.js";
 import { Merchant } from "./pieces.js";
 import { StrayAmount, StrayStatus } from "./strays.js";
@@ -35,14 +36,14 @@ function One({ stray, done }) {
       ["From", html`<${Code} value=${stray.from} />`],
       ["To", html`<${Code} value=${stray.address} />`],
       ["Merchant of that address", html`<${Merchant} id=${stray.merchantId} />`],
-      ["Transaction", html`<${Code} value=${stray.txid} />`],
+      ["Transaction", html`<${TxHash} network=${stray.network} hash=${stray.txid} />`],
       ["Block", amount(stray.blockNumber)],
       ["Confirmations", `${amount(stray.confirmations)} of ${amount(stray.requiredConfirmations)}`],
       ["Recorded as", stray.transactionId && html`<${Code} value=${stray.transactionId} /> <${Status} value=${stray.transactionStatus} />`],
       ["Sent back to", stray.returnTo && html`<${Code} value=${stray.returnTo} />`],
       ["By the withdrawal", stray.withdrawalId && html`<${Code} value=${stray.withdrawalId} />`],
       ["Decided by", stray.decidedBy && html`<${Code} value=${stray.decidedBy} />`],
-      ["Decided", html`<${Time} at=${stray.decidedAt} />`],
+      ["Decided", stray.decidedAt && html`<${Time} at=${stray.decidedAt} />`],
       ["Read", html`<${Time} at=${stray.createdAt} />`],
       ["Id", html`<${Code} value=${stray.id} />`],
     ]} /><//>`;

@@ -9,7 +9,7 @@ import { REASONS, mayAccept, waitOf } from "./words.js";
 
 const VIEWS = [["all", "All that wait"], ["mine", "Yours to decide"]];
 
-/** The page "Withdrawals that wait". */
+/** The page "Waiting withdrawals". */
 export default function Withdrawals({ query }) {
   const view = query.view === "mine" ? "mine" : "all";
   const networks = useNetworks();
@@ -32,7 +32,7 @@ export default function Withdrawals({ query }) {
   const fixed = view === "mine" ? {} : { "pending_reason[in]": REASONS.join(",") };
   // The reason is a filter of all that wait: asked for by it, the API lists those too that nobody can decide about.
   const shown = view === "mine" ? filters.slice(1) : filters;
-  return html`<${Page} title="Withdrawals that wait" lead="Of all merchants. Each says what it waits for; some go on by your word.">
+  return html`<${Page} title="Waiting withdrawals" lead="Of all merchants. Each says what it waits for; some go on by your word.">
     <${Tabs} label="Which" tabs=${VIEWS} chosen=${view} choose=${(next) => go("/withdrawals", next === "mine" ? { view: next } : {})}>
       <${List} path="/withdrawals/requests" label="Withdrawals" columns=${columns} filters=${shown} query=${fixed} every=${30}
         to=${(row) => `/withdrawals/${row.id}`} empty=${html`<${Empty} title=${view === "mine" ? "Nothing is yours to decide" : "No withdrawal waits"}>${
