@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from chalicelib.web import history, parts
+from chalicelib.web import history, parts, wallets
 from chalicelib.web.choice import Offers, about, is_choosable
 from chalicelib.web.parts import Frame
 
@@ -86,7 +86,7 @@ def page(frame: Frame, visit: Visit) -> str:
 <div data-part="receipt">{_receipt(frame, visit)}</div>
 <div data-part="back">{_back(frame, shown)}</div>
 </section>
-<section class="pay"><div data-part="pay">{_to_pay(frame, visit)}</div><div id="wallets" hidden></div>
+<section class="pay"><div data-part="pay">{_to_pay(frame, visit)}</div>{wallets.slot(frame)}
 <div data-part="choice">{Offers(frame, visit.own, visit.names, visit.search).html(shown)}</div></section>
 </main>
 <p class="away" id="away" role="status" hidden>{frame.say("common.away")}</p>
@@ -288,7 +288,7 @@ def _to_pay(frame: Frame, visit: Visit) -> str:
 <a class="button" href="{escape(uri)}">{say("pay.open")}</a>
 {_copied(frame, "send", say("pay.amount", symbol=symbol), shown["missing"])}
 {_copied(frame, "address", say("pay.address", network=visit.place), shown["address"])}
-<p class="only"><b>{only}</b> {care}</p>"""
+<p class="only"><b>{only}</b> {care}</p>{wallets.payable(frame, visit)}"""
 
 
 def _copied(frame: Frame, name: str, label: str, value: str) -> str:

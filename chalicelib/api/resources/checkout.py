@@ -18,6 +18,7 @@ from chalicelib.domain.ids import made_at
 from chalicelib.domain.invoices.choices import MOST_CHOICES
 from chalicelib.usecases.invoices.checkout import Checkout
 from chalicelib.usecases.invoices.choosing import INVOICE_ID, TooManyChoices
+from chalicelib.usecases.invoices.wallet_facts import wallet_facts
 from chalicelib.usecases.merchants.access import Usage, Window
 
 _SECONDS = 2
@@ -116,7 +117,9 @@ def _page(ctx: Ctx, found: Checkout, refused: ServiceError | None = None, search
     shown = ctx.services.checkouts.public(found)
     state = to_json({name: value for name, value in shown.items() if name not in _PASSING})
     shops, tenant = ctx.services.shops, found.invoice.tenant
-    shown |= {"shop": shops.shown(tenant)}
+    settings = ctx.services.settings
+    on_main = settings.stage != "local" and settings.chain(found.network.id) == "main"
+    shown |= {"shop": shops.shown(tenant), "wallet": wallet_facts(found, on_main)}
     if found.invoice.payment_link is not None:
         shown |= {"again": f"link/{found.invoice.payment_link}"}
     of = frame(ctx, "pay", shown, testnet=found.network.realm == "test")

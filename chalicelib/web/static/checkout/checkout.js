@@ -142,6 +142,14 @@ async function copy(button) {
   setTimeout(() => { button.textContent = words; element("said").textContent = ""; }, 1500);
 }
 
+/** Wallets are offered once address and QR code are there, and something is to be paid: the page works without them. */
+function offerWallets() {
+  const slot = element("wallets");
+  if (!element("payable") || slot.dataset.offered) return;
+  slot.dataset.offered = "true";
+  import(new URL(slot.dataset.module, document.baseURI).href);
+}
+
 document.documentElement.classList.add("js");
 known = follows(JSON.parse(element("checkout").dataset.shown));
 parts = partsOf(element("checkout"));
@@ -155,6 +163,8 @@ document.addEventListener("click", (event) => {
 document.addEventListener("input", (event) => { if (event.target.id === "query") searched(); });
 document.addEventListener("submit", (event) => { if (event.target.id === "search") event.preventDefault(); });
 document.addEventListener("visibilitychange", ask);
+document.addEventListener("checkout", offerWallets);
+addEventListener("load", offerWallets);
 setInterval(count, 500);
 count();
 timer = setTimeout(ask, OPEN);

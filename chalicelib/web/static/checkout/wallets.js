@@ -204,8 +204,5 @@ function follow() {
   else slot.hidden = !wanted;
 }
 
-const following = new MutationObserver(follow);
-for (const part of document.querySelectorAll("[data-part=pay], [data-part=payments]")) {
-  following.observe(part, { childList: true });
-}
+document.addEventListener("checkout", follow);
 follow();
