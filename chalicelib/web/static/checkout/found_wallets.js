@@ -7,11 +7,13 @@ const ICON = /^data:image\/(png|jpeg|gif|webp|svg\+xml)[;,]/i;
 // Characters that nobody sees, or that turn the direction of the text around them.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 
+/** The name as text that can be shown; null where there is none. */
 export function nameOf(value) {
-  const name = String(value ?? "").slice(0, 4 * MOST_NAME).replace(UNSEEN, "").trim();
-  return [...name].slice(0, MOST_NAME).join("") || "?";
+  const name = typeof value === "string" ? value.slice(0, 4 * MOST_NAME).replace(UNSEEN, "").trim() : "";
+  return [...name].slice(0, MOST_NAME).join("") || null;
 }
 
+/** The icon, where it is an image that the page has already; null for anything that would be fetched, or run. */
 export const iconOf = (value) => (typeof value === "string" && value.length <= MOST_ICON && ICON.test(value) ? value : null);
 
 const usable = (provider) => provider !== null && typeof provider === "object" && typeof provider.request === "function";
