@@ -62,7 +62,7 @@ class Account:
         self.sent.append(transaction)
         recipient, units = parse_transfer_call(bytes.fromhex(transaction["data"][2:]))
         body = {"network": "ethereum", "coin": "usdt", "address": recipient, "amount": format_units(units, 6)}
-        return str(self.post("/sandbox/deposits", body)["data"]["txId"])
+        return str(self.post("/sandbox/deposits", body)["data"]["txid"])
 
 
 @pytest.fixture
