@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,54 +11,23 @@ import pytest
 
 from tests.support.axe import axe
 from tests.support.browser import Browser
-from tests.support.pages import fill, press, signed_in, text, wait_for
-from tests.support.signing import ALICE, BOB, Signer
+from tests.support.money_out import KEY_NAME, PAYEE, WAITED, Ask, change, choose, confirm, funded, key_file, sent
+from tests.support.pages import fill, go, look, press, signed_in, text, wait_for
+from tests.support.signing import ALICE, BOB, MALLORY, Signer
 
 pytestmark = pytest.mark.browser
 
-PAYEE = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
-KEY_NAME = "other_merchant_test"
-"""A merchant that other tests do not withdraw with: its signers are in nobody's way."""
-WAITED = 60
-Ask = Callable[..., Any]
 
-
-def sent(service: dict[str, Any], method: str, path: str, body: Any = None) -> Any:
-    """The answer's JSON, refusals included."""
-    headers = {"X-Api-Key": service["keys"][KEY_NAME], "Content-Type": "application/json"}
-    data = None if body is None else json.dumps(body).encode()
-    asked = urllib.request.Request(f"{service['base_url']}/v1{path}", data, headers, method=method)  # noqa: S310
-    try:
-        with urllib.request.urlopen(asked) as answer:  # noqa: S310
-            return json.loads(answer.read())
-    except urllib.error.HTTPError as refusal:
-        return json.loads(refusal.read())
+@pytest.fixture
+def service(service: dict[str, Any]) -> dict[str, Any]:
+    """The stack, with a key of the merchant's for each test: a minute has 100 requests of one."""
+    made = sent(service, "POST", "/api-keys", {"name": "pages", "type": "test", "permissions": ["full"]})["data"]
+    return {**service, "keys": {**service["keys"], KEY_NAME: made["key"]}}
 
 
 @pytest.fixture
 def ask(service: dict[str, Any]) -> Ask:
     return lambda method, path, body=None: sent(service, method, path, body)
-
-
-def funded(ask: Ask, amount: str = "10") -> None:
-    """At least so many ETH are available."""
-    invoice = ask("POST", "/invoices", {"currency": "eth", "network": "ethereum", "amount": amount})
-    ask("POST", "/sandbox/deposits", {"network": "ethereum", "coin": "eth", "address": invoice["address"], "amount": amount})
-    ask("POST", "/sandbox/blocks", {"network": "ethereum", "count": 12})
-    until = time.monotonic() + WAITED
-    while not any(float(one["available"]) >= float(amount) for one in ask("GET", "/balances")["data"] if one["coin"] == "eth"):
-        assert time.monotonic() < until, "the money did not come"
-        time.sleep(0.2)
-
-
-def change(ask: Ask, config: dict[str, Any], *signers: Signer) -> None:
-    """Put signers in or away, with the signatures that this needs."""
-    refusal = ask("PUT", "/merchant/settings", {"multisig_config": config})
-    if refusal["success"]:
-        return
-    words = refusal["error"]["details"]["reason"].partition(": ")[2]
-    signatures = [{"signer_id": one.name, "signature": one.sign(words)} for one in signers]
-    assert ask("PUT", "/merchant/settings", {"multisig_config": config, "signatures": signatures})["success"]
 
 
 @pytest.fixture
@@ -72,25 +38,6 @@ def signers(ask: Ask) -> Iterator[None]:
     change(ask, {"enabled": True, **counts, "signers": people}, ALICE, BOB)
     yield
     change(ask, {"enabled": False, "signers": []}, ALICE, BOB)
-
-
-def key_file(folder: Path, signer: Signer, seed: int) -> Path:
-    """The signer's key: 32 bytes in hex."""
-    file = folder / f"{signer.name}.hex"
-    file.write_text((bytes([seed]) * 32).hex())
-    return file
-
-
-def choose(page: Browser, file: Path) -> None:
-    """A file, as a person picks it."""
-    page.wait("document.querySelector('dialog input[type=file]') !== null")
-    found = page.tell("Runtime.evaluate", expression="document.querySelector('dialog input[type=file]')")
-    page.tell("DOM.setFileInputFiles", files=[str(file)], objectId=found["result"]["objectId"])
-
-
-def confirm(page: Browser) -> None:
-    """The dialog's own button."""
-    page.run("document.querySelector('dialog button[type=submit]').click()")
 
 
 def test_a_withdrawal_is_approved_in_the_browser(
@@ -124,3 +71,223 @@ def test_a_withdrawal_is_approved_in_the_browser(
     wait_for(page, "It is paid")
     stored = page.run("JSON.stringify(Object.entries(sessionStorage))")
     assert bytes([1] * 32).hex() not in stored, "no part of a signer's key is kept"
+
+
+def lists(page: Browser, folder: Path, name: str) -> None:
+    """Looked at wide and narrow, by day and by night: nothing to stumble over, and nothing beside the page."""
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        look(page, width=width, scheme=scheme)
+        assert page.run("document.documentElement.scrollWidth") <= width, name
+        assert axe(page) == [], name
+        page.screenshot(folder / f"{name}-{width}-{scheme}.png")
+    look(page)
+
+
+def pasted(page: Browser, signer: Signer) -> None:
+    """A signature made elsewhere, over the text that the page shows."""
+    words = page.run("[...document.querySelectorAll('pre[aria-label=\"The text to sign\"]')].at(-1).textContent")
+    press(page, "Made elsewhere")
+    fill(page, {"Signature": signer.sign(words)})
+
+
+@pytest.mark.sweep
+def test_a_signature_made_elsewhere_rejects(
+    page: Browser, service: dict[str, Any], ask: Ask, signers: None, tmp_path: Path
+) -> None:
+    funded(ask)
+    made = ask("POST", "/withdrawals", {"network": "ethereum", "coin": "eth", "amount": "3", "to_address": PAYEE})["data"]["id"]
+    signed_in(page, service, KEY_NAME, "/approvals")
+    lists(page, tmp_path, "approvals")
+    assert "0 of 2 signatures" in text(page)
+    press(page, "3 ETH")
+    wait_for(page, "Sign and reject")
+    lists(page, tmp_path, "waiting")
+    press(page, "Sign and accept")
+    page.wait("document.querySelector('dialog input[type=file]') !== null")
+    lists(page, tmp_path, "signing")
+    confirm(page)
+    wait_for(page, "Choose the key file first")
+    choose(page, key_file(tmp_path, MALLORY, 4))
+    confirm(page)
+    wait_for(page, "This key is none of the signers': alice, bob.")
+    # Escape leaves it, and the focus is where it was.
+    page.tell("Input.dispatchKeyEvent", type="keyDown", key="Escape", code="Escape", windowsVirtualKeyCode=27)
+    page.wait("document.querySelector('dialog') === null")
+    press(page, "Sign and reject")
+    wait_for(page, f"eth\n3\n{PAYEE}\nreject")
+    pasted(page, MALLORY)
+    confirm(page)
+    wait_for(page, "This is no signature of a signer over exactly this text.")
+    fill(page, {"Signature": ALICE.sign(ask("GET", f"/withdrawals/{made}")["data"]["approval"]["signing_text"] + "\nreject")})
+    confirm(page)
+    page.wait("document.querySelector('dialog') === null")
+    assert "rejected" in wait_for(page, "It has failed")
+    assert ask("GET", f"/withdrawals/{made}")["data"]["status"] == "failed"
+
+
+@pytest.mark.sweep
+def test_a_text_that_differs_is_not_signed(page: Browser, service: dict[str, Any], ask: Ask, signers: None) -> None:
+    funded(ask)
+    made = ask("POST", "/withdrawals", {"network": "ethereum", "coin": "eth", "amount": "3", "to_address": PAYEE})["data"]["id"]
+    signed_in(page, service, KEY_NAME, f"/withdrawals/{made}")
+    page.run("""(() => { const real = fetch; window.fetch = async (...asked) => {
+        const answer = await real(...asked);
+        const words = (await answer.text()).replace('\\\\n3\\\\n', '\\\\n9\\\\n');
+        return new Response(words, { status: answer.status, headers: answer.headers });
+    }; })()""")
+    press(page, "Sign and accept")
+    assert "another text than this record" in wait_for(page, "Do not sign this")
+    assert page.run("document.querySelector('dialog input, dialog textarea') === null")
+
+
+@pytest.mark.sweep
+def test_a_file_of_payouts_is_checked_and_paid_once(page: Browser, service: dict[str, Any], ask: Ask, tmp_path: Path) -> None:
+    funded(ask, "20")
+    people = [f"0x{n:040x}" for n in range(4096, 4096 + 104)]
+    rows = [
+        "address,amount,note",
+        *(f"{address},0.01,=1+1" for address in people),
+        f"{PAYEE},1e3,<img src=x onerror=alert(1)>",
+        "0x12,1,",
+    ]
+    file = tmp_path / "payouts.csv"
+    file.write_text("\n".join(rows))
+    signed_in(page, service, KEY_NAME, "/withdrawals/batch")
+    choose(page, file, "#payout-file")
+    page.wait("document.querySelector('textarea').value.includes('0x12')")
+    fill(page, {"Coin, where a row names none": "eth@ethereum", "Name of this run": "May <b>"})
+    lists(page, tmp_path, "file")
+    press(page, "Check the rows")
+    wait_for(page, "2 rows are wrong")
+    assert "1e3 is no amount" in text(page) and "no address of ethereum" in text(page)
+    assert page.run("[...document.querySelectorAll('button')].find(each => each.textContent === 'Send 104 payments').disabled")
+    lists(page, tmp_path, "wrong")
+    fill(page, {"Leave the wrong rows out and pay the others": True})
+    # The answer to the first batch is lost on the way.
+    page.run("""(() => { const real = fetch; window.fetch = async (...asked) => {
+        const answer = await real(...asked);
+        if (asked[1].method !== 'POST') return answer;
+        window.fetch = real;
+        throw new TypeError('Failed to fetch');
+    }; })()""")
+    press(page, "Send 104 payments")
+    press(page, "Send them")
+    said = wait_for(page, "All payments are made")
+    assert "nothing was paid twice" in said and "104 of 104 payments made" in said
+    lists(page, tmp_path, "made")
+    paid = ask("GET", "/withdrawals?limit=1&amount=0.01")["meta"]["pagination"]["total"]
+    assert paid == len(people)
+    press(page, "Done")
+    fill(page, {"Rows": "\n".join(rows[:3]), "Coin, where a row names none": "eth@ethereum"})
+    press(page, "Check the rows")
+    wait_for(page, "2 rows were paid within the last day")
+    fill(page, {"Pay them again": True})
+    press(page, "Send 2 payments")
+    press(page, "Send them")
+    assert "Follow them" in wait_for(page, "All payments are made")
+    assert ask("GET", "/withdrawals?limit=1&amount=0.01")["meta"]["pagination"]["total"] == len(people) + 2
+    press(page, "Done")
+
+
+@pytest.mark.sweep
+def test_signers_guard_themselves_and_the_whitelist(page: Browser, service: dict[str, Any], ask: Ask, tmp_path: Path) -> None:
+    signed_in(page, service, KEY_NAME, "/signers")
+    wait_for(page, "Nobody has to sign")
+    lists(page, tmp_path, "signers-none")
+    press(page, "Change")
+    press(page, "Go on")
+    wait_for(page, "Signer 1 needs a name")
+    hostile = "<img src=x onerror=alert(1)> \"'&"
+    fill(page, {"From this amount on": "1.0", "Name": "alice", "Public key": ALICE.public_key.upper(), "Role": hostile})
+    lists(page, tmp_path, "signers-form")
+    press(page, "Go on")
+    wait_for(page, "Signatures are needed")
+    lists(page, tmp_path, "signers-signing")
+    choose(page, key_file(tmp_path, ALICE, 1))
+    confirm(page)
+    page.wait("document.querySelector('dialog') === null")
+    assert hostile in wait_for(page, "1 of 1")
+    lists(page, tmp_path, "signers")
+    # A trusted address needs the signer, whose computer is another one.
+    go(page, "/whitelist")
+    press(page, "Add an address")
+    fill(page, {"Network": "ethereum", "Address": PAYEE.lower(), "Name": hostile, "Most in 24 hours": "5.0"})
+    press(page, "Go on")
+    wait_for(page, "Signatures are needed")
+    words = page.run("document.querySelector('dialog pre').textContent")
+    assert f'"address":"{PAYEE}","daily_limit":"5","monthly_limit":null' in words
+    lists(page, tmp_path, "whitelist-signing")
+    press(page, "Close")
+    go(page, "/signers")
+    fill(page, {"The text": words.replace('"5"', '"50"').replace("whitelist", "whitelists")})
+    wait_for(page, "This can not be signed here")
+    fill(page, {"The text": words})
+    wait_for(page, "It would trust")
+    lists(page, tmp_path, "other-change")
+    choose(page, key_file(tmp_path, ALICE, 1), "main input[type=file]")
+    page.run("document.querySelector('main form button[type=submit]').click()")
+    wait_for(page, "Signed as alice")
+    signature = page.run("document.querySelector('pre[aria-label=\"The signature\"]').textContent")
+    assert signature == ALICE.sign(words)
+    go(page, "/whitelist")
+    press(page, "Add an address")
+    fill(page, {"Network": "ethereum", "Address": PAYEE, "Name": hostile, "Most in 24 hours": "5"})
+    press(page, "Go on")
+    wait_for(page, "Signatures are needed")
+    press(page, "Made elsewhere")
+    fill(page, {"Signature": signature})
+    confirm(page)
+    page.wait("document.querySelector('dialog') === null")
+    assert hostile in wait_for(page, "5 a day")
+    lists(page, tmp_path, "whitelist")
+    press(page, f"Remove {PAYEE}")
+    press(page, "Remove it")
+    wait_for(page, "No trusted addresses yet")
+    change(ask, {"enabled": False, "signers": []}, ALICE)
+
+
+@pytest.mark.sweep
+def test_a_claim_link_is_shown_once(page: Browser, service: dict[str, Any], ask: Ask, tmp_path: Path) -> None:
+    funded(ask)
+    hostile = "<script>alert(1)</script>"
+    signed_in(page, service, KEY_NAME, "/claim-links/new")
+    fill(page, {"Coin": "eth@ethereum", "Amount": "0.25", "What for": hostile})
+    lists(page, tmp_path, "claim-new")
+    press(page, "Make the link")
+    wait_for(page, "Copy it now")
+    secret = page.run("document.querySelector('pre').textContent").rpartition("/")[2]
+    lists(page, tmp_path, "claim-made")
+    press(page, "I have it")
+    assert hostile in wait_for(page, "Nobody has used the link yet")
+    assert secret not in page.run("document.body.innerHTML + location.href + JSON.stringify(Object.entries(sessionStorage))")
+    press(page, "Cancel")
+    press(page, "Cancel it")
+    wait_for(page, "It was cancelled")
+    lists(page, tmp_path, "claim")
+    go(page, "/claim-links")
+    assert hostile in wait_for(page, "Cancelled")
+    invoice = ask("POST", "/invoices", {"currency": "eth", "network": "ethereum", "amount": "1"})
+    ask("POST", "/sandbox/deposits", {"network": "ethereum", "coin": "eth", "address": invoice["address"], "amount": "1"})
+    ask("POST", "/sandbox/blocks", {"network": "ethereum", "count": 12})
+    until = time.monotonic() + WAITED
+    while "id" not in (refund := ask("POST", f"/invoices/{invoice['id']}/refunds", {"mode": "same", "reason": hostile})):
+        assert time.monotonic() < until, refund
+        time.sleep(0.2)
+    go(page, "/refunds")
+    assert hostile in wait_for(page, "Awaiting claim")
+    lists(page, tmp_path, "refunds")
+    press(page, "1 ETH")
+    wait_for(page, "Its link was shown once")
+    lists(page, tmp_path, "refund")
+
+
+@pytest.mark.sweep
+def test_what_a_key_may_not_do_is_not_offered(page: Browser, service: dict[str, Any]) -> None:
+    signed_in(page, service, "read_only_test", "/withdrawals")
+    assert "New withdrawal" not in text(page)
+    go(page, "/withdrawals/new")
+    assert "Send money" in wait_for(page, "This key may not see this page")
+    go(page, "/whitelist")
+    assert "Add an address" not in text(page)
+    go(page, "/signers")
+    assert page.run("document.querySelector('main button') === null")

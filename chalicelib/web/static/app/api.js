@@ -99,7 +99,7 @@ function inWords(text) {
   return found.map(({ field, words }) => ({ field, value: null, constraints: [words] }));
 }
 
-/** One request. `options`: `query`, `body`, `key` (Idempotency-Key), `signal`, and `as`: a key other than this tab's, to sign in with. */
+/** One request: `{ data, page, replayed }`, where `replayed` says that the same request was answered before. `options`: `query`, `body`, `key` (Idempotency-Key), `signal`, and `as`: a key other than this tab's, to sign in with. */
 export async function request(method, path, options = {}) {
   const key = options.as ?? readKey();
   if (!key) throw new ApiFailure("Nobody is signed in.", { status: 401, code: "INVALID_API_KEY" });
@@ -136,7 +136,7 @@ async function read(answer, signedIn) {
       status: answer.status, code: "UNREADABLE", requestId: answer.headers.get("x-request-id"),
     });
   }
-  if (answer.ok) return unwrapped(body);
+  if (answer.ok) return { ...unwrapped(body), replayed: answer.headers.get("idempotency-replayed") === "true" };
   const failure = failureOf(answer.status, body, answer.headers);
   if (answer.status === 401 && signedIn) refuse(failure.message);
   throw failure;

@@ -3,7 +3,7 @@ import { newKey } from "../app/api.js";
 import { Ask, useDialog } from "../app/dialog.js";
 import { amount, countOf } from "../app/format.js";
 import { Table } from "../app/list.js";
-import { Amount, Button, Card, Code, Notice, Page } from "../app/parts.js";
+import { Amount, Button, Card, Notice, Page } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { me } from "../app/session.js";
 import { html, useState } from "../app/ui.js";
@@ -24,7 +24,9 @@ export function Check({ plan, begin, back }) {
   const alike = good.filter((row) => row.warnings.length > 0);
   const short = found.totals.filter((total) => total.problem);
   const ready = good.length > 0 && (wrong.length === 0 || left) && (again.length === 0 || agreed) && short.length === 0;
-  const start = () => runOf({ ...plan, rows: good.map(bare), by: me().key_id }, sha256, newKey);
+  // Paid again on purpose: other keys than the first time, and the same ones for each further try of this.
+  const salt = again.map((row) => row.before.id).sort().at(-1) ?? "";
+  const start = () => runOf({ ...plan, salt, rows: good.map(bare), by: me().key_id }, sha256, newKey);
   const sums = found.totals.map((total) => `${amount(total.total)} ${total.symbol} on ${total.network}`).join(", ");
   return html`<${Page} title="Check before you send" actions=${html`<${Button} tone="quiet" onClick=${back}>Another file<//>`}>
     ${plan.ignored.length > 0 && html`<${Notice} tone="calm" title="Columns that nothing reads">${plan.ignored.join(", ")}<//>`}
@@ -69,9 +71,9 @@ const TOTALS = [
 ];
 const ROWS = [
   { name: "row", label: "Row" },
-  { name: "address", label: "Address", show: (row) => html`<${Code} value=${row.address} what="address" />` },
+  { name: "address", label: "Address", show: (row) => html`<code class="whole-address">${row.address}</code>` },
   { name: "amount", label: "Amount", align: "end", show: (row) => html`<${Amount} value=${row.amount} symbol=${row.coin} />` },
-  { name: "network", label: "Network" },
+  { name: "network", label: "Network", show: (row) => html`<span class="one-line">${row.network}</span>` },
   { name: "problems", label: "Found", show: (row) => [...row.problems, ...row.warnings].join("; ") || "nothing" },
 ];
 

@@ -113,8 +113,8 @@ export function checked(rows, facts) {
     const normalized = found?.normalized ?? row.address;
     const problems = [...wrongWith(row, facts.coins), ...wrongAddress(row, found, facts.trusted)];
     const place = keyOf(row.network, row.coin, normalized);
-    const twin = row.address && seen.get(place);
-    if (!twin) seen.set(place, row.row);
+    const twin = problems.length === 0 && seen.get(place);
+    if (problems.length === 0 && !twin) seen.set(place, row.row);
     const before = isAmount(row.amount) ? paid.get(payment(row.network, row.coin, normalized, row.amount)) : null;
     return { ...row, normalized, problems, warnings: twin ? [`the same address as row ${twin}`] : [], before: before ?? null };
   });

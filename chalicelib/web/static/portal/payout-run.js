@@ -30,12 +30,12 @@ export function bodyOf(batch, priority) {
 
 /**
  * A run of payouts, not begun. A key follows from the run's name and the batch: the same file under the same name is paid once,
- * also from another browser. `digest(text)` is a hash in hex, or null where there is none: `spare()` makes a key then.
+ * also from another browser; another `salt` makes other keys. `digest(text)` is a hash in hex, or null where there is none: `spare()` makes a key then.
  */
-export async function runOf({ name, priority, rows, by }, digest, spare) {
+export async function runOf({ name, priority, rows, by, salt = "" }, digest, spare) {
   const batches = [];
   for (const [place, batch] of batchesOf(rows).entries()) {
-    const hash = await digest(JSON.stringify([name, place, bodyOf(batch, priority)]));
+    const hash = await digest(JSON.stringify([name, salt, place, bodyOf(batch, priority)]));
     batches.push({ ...batch, key: hash ? `payouts-${hash}` : spare(), state: "waiting", made: [], words: null });
   }
   return { name, priority, by, batches };

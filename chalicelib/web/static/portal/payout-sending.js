@@ -53,6 +53,7 @@ export function Sending({ run: begun, end }) {
       ${busy && html`<${Button} tone="quiet" onClick=${() => { stop.current = true; }}>Stop after this batch<//>`}
       ${!busy && far.made < far.all && html`<${Button} onClick=${() => start(false)}>${far.unknown > 0 ? "Ask again what became of it" : "Go on"}<//>`}
       ${!busy && far.refused > 0 && far.left > 0 && html`<${Button} tone="quiet" onClick=${() => start(true)}>Go on without the refused batch<//>`}
+      ${!busy && far.made === far.all && html`<${Link} to="/withdrawals" class="button">To the withdrawals<//>`}
       ${!busy && html`<${Save} run=${run} />`}
       ${!busy && html`<${Done} far=${far} end=${end} />`}
     </div>

@@ -21,31 +21,32 @@ const MINUTE = 60; // seconds until a limit has room again, unless the service s
 export default function Payouts() {
   const [run, set] = useState(() => kept(me().key_id));
   const [plan, make] = useState(null);
+  const before = useRef({});
   const known = useCoins();
   const begin = (next) => { keep(next); arriving.now = true; set(next); };
-  const end = () => { forget(); arriving.now = true; set(null); make(null); };
+  const end = () => { forget(); arriving.now = true; set(null); make(null); before.current = {}; };
   const turn = (next) => { arriving.now = true; make(next); };
   if (run) return html`<${Sending} run=${run} end=${end} />`;
   if (!known.coins) {
     return html`<${Page} title="Pay from a file">${known.loading && html`<${Loading} />`}<${Failure} error=${known.error} again=${known.again} /><//>`;
   }
   if (plan) return html`<${Check} plan=${plan} begin=${begin} back=${() => turn(null)} />`;
-  return html`<${Choosing} known=${known} make=${turn} />`;
+  return html`<${Choosing} known=${known} make=${turn} before=${before} />`;
 }
 
 /** The file, or its text, and what it is called. */
-function Choosing({ known, make }) {
-  const [typed, type] = useState("");
+function Choosing({ known, make, before }) {
+  const [typed, type] = useState(before.current.text ?? "");
   const [round, turn] = useState(0);
   const [refused, refuse] = useState(null);
   const [step, tell] = useState(null);
-  const before = useRef({});
   const open = async (event) => {
     const [file] = event.currentTarget.files;
     if (!file) return;
     refuse(file.size > MOST_FILE ? "This file is too large: at most 2 MiB are read." : null);
     if (file.size <= MOST_FILE) {
-      type(await file.text());
+      before.current = { ...before.current, text: await file.text() };
+      type(before.current.text);
       turn(round + 1);
     }
   };
