@@ -41,7 +41,10 @@ export function SignersForm({ config, done, cancel }) {
   });
   const [problems, complain] = useState([]);
   const prefix = useId();
-  const change = (name, value) => type({ ...typed, [name]: value });
+  const change = (name, value) => {
+    type({ ...typed, [name]: value });
+    if (problems.length > 0) complain([]);
+  };
   const changeSigner = (place, part) => change("signers", typed.signers.map((one, at) => (at === place ? { ...one, ...part } : one)));
   const send = (event) => {
     event.preventDefault();
@@ -51,8 +54,8 @@ export function SignersForm({ config, done, cancel }) {
   };
   return html`<form class="form" onSubmit=${send} novalidate autocomplete="off">
     ${problems.length > 0 && html`<${Notice} tone="bad" title="This can not be sent yet">${problems.map((text) => html`<p key=${text}>${text}</p>`)}<//>`}
-    <label class="check"><input type="checkbox" checked=${typed.enabled} onChange=${(event) => change("enabled", event.currentTarget.checked)} />
-      <span>Large withdrawals need signatures</span></label>
+    <div class="field check"><label><input type="checkbox" checked=${typed.enabled} onChange=${(event) =>
+      change("enabled", event.currentTarget.checked)} /><span>Large withdrawals need signatures</span></label></div>
     <div class="field"><label for=${`${prefix}-threshold`}>From this amount on</label>
       <input id=${`${prefix}-threshold`} inputmode="decimal" placeholder="10" value=${typed.threshold} aria-describedby=${`${prefix}-hint`}
         onInput=${(event) => change("threshold", event.currentTarget.value)} />

@@ -18,7 +18,8 @@ const NOBODY = { enabled: false, signers: [], required_signatures: 0 };
 /** How a trusted address counts now: for an hour it is still a new one to the risk rules. */
 function trust(row) {
   const young = Date.now() - Date.parse(row.created_at) < HOUR;
-  return young ? html`<${Status} value="new" label="New" tone="busy" /> <span class="fine">trusted fully in an hour</span>` : html`<${Status} value="active" label="Trusted" />`;
+  const since = html`<span class="fine">${young ? "counts as new for an hour" : html`since <${Time} at=${row.created_at} />`}</span>`;
+  return html`<div><${Status} value=${young ? "new" : "active"} label=${young ? "New" : "Trusted"} tone=${young ? "busy" : "good"} />${" "}${since}</div>`;
 }
 
 const limits = (row) => [row.daily_limit && `${amount(row.daily_limit)} a day`, row.monthly_limit && `${amount(row.monthly_limit)} in 30 days`]
@@ -26,10 +27,9 @@ const limits = (row) => [row.daily_limit && `${amount(row.daily_limit)} a day`, 
 const COLUMNS = [
   { name: "address", label: "Address", show: (row) => html`<${Code} value=${row.address} what="address" />` },
   { name: "label", label: "Name", sort: true, show: (row) => row.label },
-  { name: "network", label: "Network", sort: true },
+  { name: "network", label: "Network", sort: true, show: (row) => html`<span class="one-line">${row.network}</span>` },
   { name: "limits", label: "Limits", show: limits },
-  { name: "state", label: "State", show: trust },
-  { name: "created_at", label: "Added", sort: true, show: (row) => html`<${Time} at=${row.created_at} />` },
+  { name: "created_at", label: "State", sort: true, show: trust },
 ];
 const FILTERS = [
   { name: "address", label: "Address", kind: "text" },
@@ -68,9 +68,9 @@ function Enforcement({ settings }) {
   if (!settings) return null;
   if (settings.whitelist_enforced) {
     return html`<${Notice} tone="good" title="Only these addresses are paid">Withdrawals to any other address are refused.
-      Refunds and claim links may go elsewhere, up to $${settings.refundDailyLimitUSD} a day. <${Link} to="/signers">Change this<//><//>`;
+      Refunds and claim links may go elsewhere, up to $${settings.refundDailyLimitUSD} a day.${" "}<${Link} to="/signers">Change this<//><//>`;
   }
-  return html`<${Notice} tone="calm" title="Other addresses are paid as well">The limits of these addresses count all the same.
+  return html`<${Notice} tone="calm" title="Other addresses are paid as well">The limits of these addresses count all the same.${" "}
     <${Link} to="/signers">Pay these addresses alone<//><//>`;
 }
 

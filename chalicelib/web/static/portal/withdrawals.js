@@ -16,7 +16,7 @@ export const COLUMNS = [
   { name: "id", label: "Withdrawal", show: (row) => html`<${Amount} value=${row.amount} symbol=${row.coin} />` },
   { name: "status", label: "Status", sort: true, show: (row) => html`<${State} record=${row} />` },
   { name: "to_address", label: "To", show: (row) => html`<${Code} value=${row.to_address} what="address" />` },
-  { name: "network", label: "Network", sort: true },
+  { name: "network", label: "Network", sort: true, show: (row) => html`<span class="one-line">${row.network}</span>` },
   { name: "created_at", label: "Made", sort: true, show: (row) => html`<${Time} at=${row.created_at} />` },
 ];
 
