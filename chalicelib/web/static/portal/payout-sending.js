@@ -70,7 +70,7 @@ function Verdict({ run, far, busy }) {
       : "Follow them in the list of withdrawals. Large ones may wait for signatures."}<//>`;
   }
   if (far.unknown > 0) {
-    return html`<${Notice} tone="warn" title="An answer was lost">${countOf(far.unknown, "payment")} may be made or not: ${stopped?.words}
+    return html`<${Notice} tone="warn" title="An answer was lost">${countOf(far.unknown, "payment")} may be made or not: ${stopped?.words}${" "}
       Ask again: a batch that was made is not made again.<//>`;
   }
   if (far.refused > 0) return html`<${Notice} tone="bad" title="A batch was refused, and none of its payments made">${stopped?.words}<//>`;

@@ -50,7 +50,7 @@ function Standing({ record }) {
   return html`<${Notice} tone=${tone} title=${`It ${says(status)}`}>
     ${reason && html`<p>${reason}</p>`}
     ${status === "failed" && html`<p>Look at the reason, then make a new withdrawal if you still want to pay.</p>`}
-    ${!FINAL.includes(status) && html`<p>${status === "pending" ? "You can cancel it until it begins." : "It can not be stopped any more."}
+    ${!FINAL.includes(status) && html`<p>${status === "pending" ? "You can cancel it until it begins." : "It can not be stopped any more."}${" "}
       This page looks again by itself.</p>`}<//>`;
 }
 
