@@ -14,7 +14,7 @@ import { addressFields } from "./fields.js";
 /** What lies on an address, in US dollars; null where a part of it is not known. */
 export function worth(address) {
   const values = address.balances.map((each) => each.balanceUSD);
-  return values.includes(null) ? null : sum("0", ...values.map((value) => Number(value).toFixed(2)));
+  return values.includes(null) ? null : sum("0.00", ...values.map((value) => Number(value).toFixed(2)));
 }
 
 const MODES = { single: "One coin", common: "One network", cross: "All EVM networks" };

@@ -1,4 +1,4 @@
-// Bars as SVG, and the same figures as a table for who does not see them.
+// Bars as SVG, and the same figures as a table, for who does not see them or wants to read them.
 import { html } from "./ui.js";
 
 const WIDTH = 640;
@@ -19,8 +19,9 @@ export function Bars({ title, bars, labels = ["Day", "Amount"] }) {
           <rect class="bar" x=${place * step + step * 0.14} y=${HEIGHT - high} width=${step * 0.72} height=${high} rx="2" /></g>`;
       })}
     </svg>
-    <div class="ticks" aria-hidden="true">${bars.filter((_, place) => place % every === 0).map((bar) => html`<span key=${bar.label}>${bar.label}</span>`)}</div>
-    <table class="hidden"><caption>${title}</caption><thead><tr>${labels.map((label) => html`<th scope="col">${label}</th>`)}</tr></thead>
-      <tbody>${bars.map((bar) => html`<tr key=${bar.label}><th scope="row">${bar.label}</th><td>${bar.text}</td></tr>`)}</tbody></table>
+    <div class="ticks" aria-hidden="true">${bars.map((bar, place) => html`<span key=${bar.label}>${place % every === 0 && bar.label}</span>`)}</div>
+    <details><summary>As a table</summary><div class="scroll"><table><caption class="hidden">${title}</caption>
+      <thead><tr>${labels.map((label) => html`<th key=${label} scope="col">${label}</th>`)}</tr></thead>
+      <tbody>${bars.map((bar) => html`<tr key=${bar.label}><th scope="row">${bar.label}</th><td>${bar.text}</td></tr>`)}</tbody></table></div></details>
   </figure>`;
 }

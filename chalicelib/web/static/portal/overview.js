@@ -1,6 +1,6 @@
 // The first page after signing in: what needs attention, what was received, and the balances.
 import { Bars } from "../app/chart.js";
-import { amount, day, fiat, isZero } from "../app/format.js";
+import { amount, compare, fiat, isZero, sum } from "../app/format.js";
 import { Card, Empty, Failure, Icon, Loading, Notice, Page } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { can, isTest } from "../app/session.js";
@@ -60,20 +60,27 @@ function Attention({ balances }) {
   <//>`;
 }
 
+/** A sum of US dollars with its cents. */
+const dollars = (text) => fiat(text.includes(".") ? text : `${text}.00`);
+
+/** "31 May" */
+const date = (text) => new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" }).format(new Date(`${text}T00:00:00Z`));
+
 function Received({ balances }) {
   const days = perDay(balances, Date.now(), DAYS);
   const told = (each) => {
     if (each.coins.length === 0) return "nothing";
     const coins = each.coins.map((coin) => `${amount(coin.amount)} ${coin.symbol} on ${coin.network}`).join(", ");
-    return `${fiat(each.usd)}${each.unknown ? " and more, whose worth is not known" : ""}: ${coins}`;
+    return `${dollars(each.usd)}${each.unknown ? " and more, whose worth is not known" : ""}: ${coins}`;
   };
-  const bars = days.map((each) => ({ label: day(`${each.day}T00:00:00Z`, "UTC"), value: Number(each.usd), text: told(each) }));
-  const whole = days.reduce((found, each) => ({ usd: found.usd + Math.round(Number(each.usd) * 100), any: found.any || each.coins.length > 0 }), { usd: 0, any: false });
+  const bars = days.map((each) => ({ label: date(each.day), value: Number(each.usd), text: told(each) }));
+  const any = days.some((each) => each.coins.length > 0);
+  const best = days.reduce((most, each) => (compare(each.usd, most.usd) > 0 ? each : most));
   return html`<${Card} title=${`Received in the last ${DAYS} days`}>
-    ${whole.any
-      ? html`<p class="big">${fiat((whole.usd / 100).toFixed(2))}</p>
+    ${any
+      ? html`<p class="big">${dollars(sum(...days.map((each) => each.usd)))}</p>
         <${Bars} title="Received per day, in US dollars" bars=${bars} labels=${["Day (UTC)", "Received"]} />
-        <p class="fine">By the day (UTC) on which it could be used, at its worth then.</p>`
+        <p class="fine">By the day (UTC) on which it could be used, at its worth then. The best day: ${dollars(best.usd)} on ${date(best.day)}.</p>`
       : html`<${Empty} title="Nothing yet">What your customers pay shows up here once it is confirmed.<//>`}
   <//>`;
 }
@@ -85,6 +92,6 @@ function Balances({ balances }) {
     ${rows.length === 0
       ? html`<${Empty} title="No money yet" actions=${can("invoices:create") && html`<${Link} to="/invoices/new" class="button">New invoice<//>`}>
           Make an invoice, and send its link to whom it is for.<//>`
-      : html`<p class="big">${fiat(usd)}</p>${unknown && html`<p class="fine">Without the coins that have no fresh rate.</p>`}<${BalanceTable} rows=${rows} />`}
+      : html`<p class="big">${dollars(usd)}</p>${unknown && html`<p class="fine">Without the coins that have no fresh rate.</p>`}<${BalanceTable} rows=${rows} />`}
   <//>`;
 }

@@ -7,7 +7,8 @@ import { FLAGS, TYPES, standing } from "./words.js";
 const state = (row) => {
   const found = standing(row);
   const flags = row.flags.map((flag) => FLAGS[flag] ?? ["warn", flag]);
-  return html`<${Status} tone=${found.tone} label=${found.label} />${flags.map(([tone, name]) => html` <${Status} key=${name} tone=${tone} label=${name} />`)}`;
+  return html`<span class="badges"><${Status} tone=${found.tone} label=${found.label} />${flags.map(
+    ([tone, name]) => html`<${Status} key=${name} tone=${tone} label=${name} />`)}</span>`;
 };
 
 export const COLUMNS = [
