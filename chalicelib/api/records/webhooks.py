@@ -25,6 +25,11 @@ class Webhook(CamelRecord):
     failing_since: Time | None = Field(
         default=None, description="Nothing that it was sent since then has succeeded. Absent while it is well."
     )
+    failures: int | None = Field(
+        default=None,
+        description="Attempts that failed since the last one that succeeded. Absent while there is none.",
+        examples=[3],
+    )
     rests_until: Time | None = Field(
         default=None,
         description="Nothing is sent to it before: it answered 429 or 503 with `Retry-After`. Absent while it does not rest.",

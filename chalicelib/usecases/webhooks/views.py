@@ -28,6 +28,7 @@ def endpoint_view(endpoint: WebhookEndpoint, now: int, turn: Turn | None = None)
             "disabledReason": endpoint.disabled_reason,
             "disabledAt": _time(endpoint.disabled_at),
             "failingSince": _time(endpoint.failing_since),
+            "failures": _failures(endpoint, turn),
             "restsUntil": iso(rest) if now < rest else None,
             "previousSecretUntil": iso(until) if until is not None and now < until else None,
             "createdAt": iso(endpoint.created_at),
@@ -44,6 +45,11 @@ def noticed_view(endpoint: WebhookEndpoint, now: int) -> dict[str, Any]:
 def rests_until(endpoint: WebhookEndpoint, turn: Turn | None) -> int:
     """The end of the receiver's rest, in milliseconds since 1970; 0 where it asked for none."""
     return 0 if turn is None or endpoint.status != "active" else turn.forgiven(endpoint.fresh_at).rests_until
+
+
+def _failures(endpoint: WebhookEndpoint, turn: Turn | None) -> int | None:
+    """Failed attempts since the last success, as far as the endpoint's lease is known; None for none."""
+    return None if turn is None or not endpoint.enabled else turn.forgiven(endpoint.fresh_at).failures or None
 
 
 def as_it_goes(delivery: Delivery, endpoint: WebhookEndpoint | None, turn: Turn | None) -> Delivery:

@@ -189,6 +189,9 @@ def test_an_endpoint_that_rests_shows_until_when() -> None:
     endpoint, turn = an_endpoint("wh_1"), Turn(SHOP, "wh_1", ttl=0, rests_until=NOW + 60_000)
     assert endpoint_view(endpoint, NOW, turn)["restsUntil"] == "2026-01-02T03:05:05.006Z"
     assert "restsUntil" not in endpoint_view(endpoint, NOW + 60_000, turn)
+    assert "failures" not in endpoint_view(endpoint, NOW, turn)
+    assert endpoint_view(endpoint, NOW, replace(turn, failures=3))["failures"] == 3
+    assert "failures" not in endpoint_view(replace(endpoint, fresh_at=NOW), NOW, replace(turn, failures=3))
     assert "restsUntil" not in endpoint_view(replace(endpoint, fresh_at=NOW), NOW, turn), "it has another URL since"
 
 

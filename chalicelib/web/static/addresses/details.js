@@ -23,7 +23,7 @@ export default function Address({ params }) {
     ${address && html`
       ${address.archived && html`<${Notice} tone="warn" title="Archived">It is hidden from the list. It is watched for ever: what arrives still counts.<//>`}
       <${Card}><${Facts} rows=${[
-        ["Address", html`<${Code} value=${address.address} head=${20} tail=${12} what="address" />`],
+        ["Address", html`<${Code} value=${address.address} head=${12} tail=${10} what="address" />`],
         ["Receives on", address.affectedNetworks.join(", ")],
         ["Made for", address.coin?.toUpperCase()],
         ["Worth of what lies on it", address.totalBalanceUSD === null ? "Not known now" : fiat(address.totalBalanceUSD)],

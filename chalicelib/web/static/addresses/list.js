@@ -2,7 +2,7 @@
 import { at, post } from "../app/api.js";
 import { Dialog, useDialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
-import { fiat, shorten, sum } from "../app/format.js";
+import { dollars, isZero, shorten, sum } from "../app/format.js";
 import { List } from "../app/list.js";
 import { Button, Empty, Page, Time } from "../app/parts.js";
 import { go } from "../app/router.js";
@@ -14,8 +14,10 @@ import { addressFields } from "./fields.js";
 /** What lies on an address, in US dollars; null where a part of it is not known. */
 export function worth(address) {
   const values = address.balances.map((each) => each.balanceUSD);
-  return values.includes(null) ? null : sum("0.00", ...values.map((value) => Number(value).toFixed(2)));
+  return values.includes(null) ? null : sum("0", ...values.map((value) => Number(value).toFixed(2)));
 }
+
+const lying = (usd) => (usd === null ? "Not known" : isZero(usd) ? "" : dollars(usd));
 
 const MODES = { single: "One coin", common: "One network", cross: "All EVM networks" };
 const COLUMNS = [
@@ -23,7 +25,7 @@ const COLUMNS = [
   { name: "label", label: "Label", sort: true },
   { name: "network", label: "Network", sort: true },
   { name: "mode", label: "Receives", show: (row) => (row.coin ? `${row.coin.toUpperCase()} only` : MODES[row.mode] ?? row.mode) },
-  { name: "worth", label: "On it", align: "end", show: (row) => fiat(worth(row)) },
+  { name: "worth", label: "On it", align: "end", show: (row) => lying(worth(row)) },
   { name: "createdAt", label: "Made", sort: true, show: (row) => html`<${Time} at=${row.createdAt} />` },
 ];
 

@@ -65,6 +65,9 @@ function dates(options) {
   return formats.get(name);
 }
 
+/** A sum of US dollars, always with its cents: "750" → "$750.00". */
+export const dollars = (text) => fiat(String(text).includes(".") ? text : `${text}.00`);
+
 /** A moment in the reader's zone: "1 May 2026, 14:00". `at` is ISO 8601, or milliseconds. */
 export function moment(at, { seconds = false, zone } = {}) {
   const date = new Date(at);

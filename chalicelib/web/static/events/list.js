@@ -15,10 +15,9 @@ function about(row) {
 }
 
 const COLUMNS = [
-  { name: "event", label: "Event", show: (row) => html`<code>${row.event}</code>` },
-  { name: "words", label: "In words", show: (row) => eventWords(row.event) },
+  { name: "words", label: "What", show: (row) => eventWords(row.event) },
+  { name: "event", label: "Event", show: (row) => html`<code class="name">${row.event}</code>` },
   { name: "about", label: "About", show: about },
-  { name: "sequence", label: "No.", align: "end" },
   { name: "timestamp", label: "When", sort: true, show: (row) => html`<${Time} at=${row.timestamp} />` },
 ];
 const FILTERS = [

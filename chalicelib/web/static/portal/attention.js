@@ -37,8 +37,8 @@ export function held(balances) {
 
 /** Webhooks that are not well. A pause is meant. */
 export function unwell(webhooks, now) {
-  return webhooks.map((webhook) => [webhook, health(webhook, now)]).filter(([, found]) => found.tone === "bad").map(([webhook, found]) => ({
-    tone: "bad", text: `The webhook ${shorten(webhook.url, 32, 10)} is ${found.label === "Off" ? "turned off" : "failing"}`, to: at`/webhooks/${webhook.id}`,
+  return webhooks.map((webhook) => [webhook, health(webhook, now)]).filter(([, found]) => ["Off", "Failing"].includes(found.label)).map(([webhook, found]) => ({
+    tone: found.tone, text: `The webhook ${shorten(webhook.url, 32, 10)} is ${found.label === "Off" ? "turned off" : "failing"}`, to: at`/webhooks/${webhook.id}`,
   }));
 }
 

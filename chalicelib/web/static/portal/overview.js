@@ -1,6 +1,6 @@
 // The first page after signing in: what needs attention, what was received, and the balances.
 import { Bars } from "../app/chart.js";
-import { amount, compare, fiat, isZero, sum } from "../app/format.js";
+import { amount, compare, dollars, isZero, sum } from "../app/format.js";
 import { Card, Empty, Failure, Icon, Loading, Notice, Page } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { can, isTest } from "../app/session.js";
@@ -59,9 +59,6 @@ function Attention({ balances }) {
       <span dir="auto">${item.to ? html`<${Link} to=${item.to} query=${item.query}>${item.text}<//>` : item.text}</span></li>`)}</ul>`}
   <//>`;
 }
-
-/** A sum of US dollars with its cents. */
-const dollars = (text) => fiat(text.includes(".") ? text : `${text}.00`);
 
 /** "31 May" */
 const date = (text) => new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" }).format(new Date(`${text}T00:00:00Z`));

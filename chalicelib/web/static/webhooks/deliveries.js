@@ -10,7 +10,7 @@ const state = (row) => {
   return html`<${Status} tone=${found.tone} label=${found.label} />`;
 };
 const COLUMNS = [
-  { name: "event", label: "Event", show: (row) => html`<code>${row.event}</code>` },
+  { name: "event", label: "Event", show: (row) => html`<code class="name">${row.event}</code>` },
   { name: "status", label: "Status", show: state },
   { name: "attempts", label: "Attempts", align: "end", show: (row) => row.attempts.length },
   { name: "lastResponseStatus", label: "Last answer", align: "end", show: (row) => row.lastResponseStatus ?? (row.attempts.length ? "None" : "") },

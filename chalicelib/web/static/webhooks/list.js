@@ -4,7 +4,7 @@ import { Dialog, useDialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
 import { List } from "../app/list.js";
 import { Button, Empty, Page, Status, Time } from "../app/parts.js";
-import { countOf } from "../app/format.js";
+import { countOf, shorten } from "../app/format.js";
 import { go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
@@ -15,7 +15,7 @@ import { health } from "./words.js";
 const told = (webhook) => (webhook.events.includes("*") ? "Everything" : countOf(webhook.events.length, "event"));
 
 const COLUMNS = [
-  { name: "url", label: "URL", sort: true, show: (row) => html`<code>${row.url}</code>` },
+  { name: "url", label: "URL", sort: true, show: (row) => html`<code title=${row.url}>${shorten(row.url, 40, 12)}</code>` },
   { name: "status", label: "Health", sort: true, show: (row) => { const found = health(row); return html`<${Status} tone=${found.tone} label=${found.label} />`; } },
   { name: "events", label: "Is told", show: told },
   { name: "createdAt", label: "Made", sort: true, show: (row) => html`<${Time} at=${row.createdAt} />` },

@@ -1,5 +1,7 @@
 // Webhook events in plain words, and how an endpoint or a delivery stands.
 
+import { countOf } from "../app/format.js";
+
 /** [the API's name, plain words], by what they are about. */
 export const EVENTS = {
   Invoices: [
@@ -52,6 +54,9 @@ export function health(webhook, now = Date.now()) {
   }
   if (webhook.failingSince) {
     return { tone: "bad", label: "Failing", why: "Nothing that it was sent since then was answered with success. Look at its deliveries. After five days it is turned off." };
+  }
+  if (webhook.failures) {
+    return { tone: "warn", label: "Failing", why: `${countOf(webhook.failures, "attempt")} failed since the last success. Each event is sent again by itself: look at the deliveries.` };
   }
   if (webhook.restsUntil && new Date(webhook.restsUntil).getTime() > now) {
     return { tone: "busy", label: "Resting", why: "It asked to be left alone for a while, and is told then." };
