@@ -230,6 +230,33 @@ def test_an_export_is_saved_waits_for_the_limit_and_goes_on(page: Browser, servi
 
 
 @pytest.mark.sweep
+def test_an_export_of_several_pages_has_each_invoice_once(page: Browser, service: dict[str, Any]) -> None:
+    # A test key may ask a hundred times a minute: each of these makes a part of them.
+    keys = [api(service, "POST", "/api-keys", {"name": f"maker {n}", "permissions": ["full"]})["data"]["key"] for n in range(3)]
+    own = {"base_url": service["base_url"], "keys": {str(place): key for place, key in enumerate(keys)}}
+    wanted = {"currency": "usdc", "network": "polygon", "amount": "5"}
+    made = [api(own, "POST", "/invoices", wanted, str(count % 3))["id"] for count in range(230)]
+    signed_in(page, service, "client_test", "/invoices?currency=usdc&network=polygon")
+    body = json.dumps(wanted)
+    # Before each page but the first another invoice arrives.
+    page.run(f"""(() => {{
+        URL.createObjectURL = (blob) => {{ blob.text().then((text) => {{ window.saved = text; }}); return 'about:blank#'; }};
+        HTMLAnchorElement.prototype.click = function () {{}};
+        const ask = window.fetch;
+        window.fetch = async (url, options) => {{
+            if (String(url).includes('cursor=')) await ask('v1/invoices', {{ method: 'POST', body: {json.dumps(body)},
+                headers: {{ 'X-Api-Key': {json.dumps(keys[0])}, 'Content-Type': 'application/json' }} }});
+            return ask(url, options);
+        }};
+    }})()""")
+    press(page, "Export CSV")
+    wait_for(page, "230 rows of invoices exported")
+    page.wait("Boolean(window.saved)")
+    rows = [line.split(",")[0] for line in page.run("window.saved").split("\r\n")[1:-1]]
+    assert rows == made[::-1], "newest first, none twice, none lost"
+
+
+@pytest.mark.sweep
 def test_a_key_that_may_only_read_is_offered_nothing_else(page: Browser, service: dict[str, Any]) -> None:
     made = api(service, "POST", "/invoices", {"currency": "eth", "network": "ethereum", "amount": "0.05"})
     signed_in(page, service, "read_only_test", "/invoices")

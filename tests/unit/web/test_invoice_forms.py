@@ -5,8 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import pytest
-
 from chalicelib.domain.catalogue.fiats import FIATS
 from tests.support.javascript import value
 
@@ -48,46 +46,37 @@ def test_a_list_without_an_envelope_has_its_page() -> None:
     assert js("""unwrapped({ count: 1, data: [7], meta: { pagination: { total: 1 } } })""") == {"data": [7], "page": {"total": 1}}
 
 
-@pytest.mark.parametrize(
-    ("values", "body"),
-    [
-        (
-            """{ priceIn: "fiat", fiatAmount: "49.90", fiatCurrency: "EUR", coins: "any", minutes: 30, more: false }""",
-            {"fiatAmount": "49.90", "fiatCurrency": "EUR", "expiresIn": 1800},
-        ),
-        (
-            """{ priceIn: "fiat", fiatAmount: "5", fiatCurrency: "USD", coins: "some", accept: ["usdt@tron", "btc"], more: true,
-                 metadata: { a: 1 } }""",
-            {
-                "fiatAmount": "5",
-                "fiatCurrency": "USD",
-                "accept": [{"coin": "usdt", "network": "tron"}, {"coin": "btc"}],
-                "metadata": {"a": 1},
-            },
-        ),
-        (
-            """{ priceIn: "coin", amount: "0.05", currency: "eth@ethereum", description: "shoes" }""",
-            {"amount": "0.05", "currency": "eth", "network": "ethereum", "description": "shoes"},
-        ),
-    ],
-)
-def test_an_invoice_is_asked_for_as_it_was_typed(values: str, body: dict[str, Any]) -> None:
-    assert js(f"invoiceOf({values})") == body
+ASKED = [
+    (
+        """{ priceIn: "fiat", fiatAmount: "49.90", fiatCurrency: "EUR", coins: "any", minutes: 30, more: false }""",
+        {"fiatAmount": "49.90", "fiatCurrency": "EUR", "expiresIn": 1800},
+    ),
+    (
+        """{ priceIn: "fiat", fiatAmount: "5", fiatCurrency: "USD", coins: "some", accept: ["usdt@tron", "btc"], more: true,
+             metadata: { a: 1 } }""",
+        {
+            "fiatAmount": "5",
+            "fiatCurrency": "USD",
+            "accept": [{"coin": "usdt", "network": "tron"}, {"coin": "btc"}],
+            "metadata": {"a": 1},
+        },
+    ),
+    (
+        """{ priceIn: "coin", amount: "0.05", currency: "eth@ethereum", description: "shoes" }""",
+        {"amount": "0.05", "currency": "eth", "network": "ethereum", "description": "shoes"},
+    ),
+]
+
+
+def test_an_invoice_is_asked_for_as_it_was_typed() -> None:
+    assert js(f"[{', '.join(values for values, _ in ASKED)}].map(invoiceOf)") == [body for _, body in ASKED]
 
 
 def test_a_refund_names_what_it_has_to() -> None:
-    assert js("""refundOf({ mode: "same", to: "link", days: 2, reason: "Out of stock" })""") == {
-        "mode": "same",
-        "expiresIn": 172_800,
-        "reason": "Out of stock",
-    }
-    assert js("""refundOf({ mode: "same", coin: "usdt@tron", amount: "5", to: "address", address: "T1", days: 7 })""") == {
-        "mode": "same",
-        "coin": "usdt",
-        "network": "tron",
-        "amount": "5",
-        "address": "T1",
-    }
+    linked, sent = js("""[refundOf({ mode: "same", to: "link", days: 2, reason: "Out of stock" }),
+        refundOf({ mode: "same", coin: "usdt@tron", amount: "5", to: "address", address: "T1", days: 7 })]""")
+    assert linked == {"mode": "same", "expiresIn": 172_800, "reason": "Out of stock"}
+    assert sent == {"mode": "same", "coin": "usdt", "network": "tron", "amount": "5", "address": "T1"}
 
 
 def test_an_invoice_paid_in_two_coins_asks_which() -> None:
@@ -108,32 +97,33 @@ LINKS = [
 ]
 
 
-@pytest.mark.parametrize("link", LINKS)
-def test_a_link_that_nobody_touched_is_not_changed(link: str) -> None:
-    assert js(f"changedLink({link}, untouched(linkFields(coins, {link})))") == {}
+def test_a_link_that_nobody_touched_is_not_changed() -> None:
+    assert js(f"[{', '.join(LINKS)}].map((link) => changedLink(link, untouched(linkFields(coins, link))))") == [{}] * len(LINKS)
 
 
-@pytest.mark.parametrize(
-    ("link", "change", "body"),
-    [
-        (LINKS[0], """{ name: "b" }""", {"name": "b"}),
-        (LINKS[1], """{ stock: undefined }""", {"stock": None}),
-        (LINKS[0], """{ fiatAmount: "50" }""", {"fiatAmount": "50", "fiatCurrency": "EUR"}),
-        (LINKS[3], """{ coins: "any", currency: undefined }""", {"fiatAmount": "5", "fiatCurrency": "EUR", "currency": None}),
-        (
-            LINKS[2],
-            """{ description: undefined, expiresAt: "2031-01-01T00:00:00.000Z" }""",
-            {"description": None, "expiresAt": "2031-01-01T00:00:00.000Z"},
-        ),
-    ],
-)
-def test_a_changed_link_sends_what_is_another_now(link: str, change: str, body: dict[str, Any]) -> None:
-    assert js(f"changedLink({link}, {{ ...untouched(linkFields(coins, {link})), ...{change} }})") == body
+CHANGES = [
+    (LINKS[0], """{ name: "b" }""", {"name": "b"}),
+    (LINKS[1], """{ stock: undefined }""", {"stock": None}),
+    (LINKS[0], """{ fiatAmount: "50" }""", {"fiatAmount": "50", "fiatCurrency": "EUR"}),
+    (LINKS[3], """{ coins: "any", currency: undefined }""", {"fiatAmount": "5", "fiatCurrency": "EUR", "currency": None}),
+    (
+        LINKS[2],
+        """{ description: undefined, expiresAt: "2031-01-01T00:00:00.000Z" }""",
+        {"description": None, "expiresAt": "2031-01-01T00:00:00.000Z"},
+    ),
+]
+
+
+def test_a_changed_link_sends_what_is_another_now() -> None:
+    asked = ", ".join(f"[{link}, {change}]" for link, change, _ in CHANGES)
+    found = js(f"[{asked}].map(([link, change]) => changedLink(link, {{ ...untouched(linkFields(coins, link)), ...change }}))")
+    assert found == [body for *_, body in CHANGES]
 
 
 def test_settings_are_sent_as_they_are_shown() -> None:
-    sent = js("""settingsOf({ minutes: 60, lockMinutes: 15, autoConfirmThreshold: "0", limited: false, latePayments: "manual",
-                 minimumAmounts: ["BTC 0.0001"] }, {})""")
+    sent, said = js("""[settingsOf({ minutes: 60, lockMinutes: 15, autoConfirmThreshold: "0", limited: false,
+        latePayments: "manual", minimumAmounts: ["BTC 0.0001"] }, {}),
+        (() => { try { leastOf(["btc"]); } catch (error) { return error.message; } })()]""")
     assert sent == {
         "defaultExpirationTime": 3600,
         "autoConfirmThreshold": "0",
@@ -143,7 +133,7 @@ def test_settings_are_sent_as_they_are_shown() -> None:
         "toleranceMaxUSD": None,
         "latePayments": "manual",
     }
-    assert "no coin with an amount" in js("""(() => { try { leastOf(["btc"]); } catch (error) { return error.message; } })()""")
+    assert "no coin with an amount" in said
 
 
 def test_a_nested_body_complains_under_the_names_of_the_form() -> None:
@@ -154,29 +144,28 @@ def test_a_nested_body_complains_under_the_names_of_the_form() -> None:
 
 def test_a_shop_sends_what_is_another_now() -> None:
     shop = """{ name: "Shoes", color: "#0b6e4f", logo: null, frameAncestors: ["https://a.example"] }"""
-    assert js(f"""shopChange({shop}, {{ name: "Shoes", color: "#0b6e4f", frameAncestors: ["https://a.example"] }})""") == {}
-    assert js(f"""shopChange({shop}, {{ color: "#000000" }})""") == {"name": None, "color": "#000000", "frameAncestors": []}
-    assert js("""["#0b6e4f", "#ffcc00", "#ffffff", "#000000"].map(readable)""") == ["#ffffff", "#000000", "#000000", "#ffffff"]
+    same, other, inks = js(f"""[shopChange({shop}, {{ name: "Shoes", color: "#0b6e4f", frameAncestors: ["https://a.example"] }}),
+        shopChange({shop}, {{ color: "#000000" }}), ["#0b6e4f", "#ffcc00", "#ffffff", "#000000"].map(readable)]""")
+    assert same == {}
+    assert other == {"name": None, "color": "#000000", "frameAncestors": []}
+    assert inks == ["#ffffff", "#000000", "#000000", "#ffffff"]
 
 
 def test_pictures_shrink_in_proportion() -> None:
-    assert js("[fitted(1000, 300), fitted(40, 20), fitted(3, 4000)]") == [[512, 154], [40, 20], [1, 512]]
-    tried = js("sides(4000, 2000)")
+    fitted, tried, text, known = js("""[[fitted(1000, 300), fitted(40, 20), fitted(3, 4000)], sides(4000, 2000),
+        base64(new Uint8Array([104, 105])), [[0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10], [0xff, 0xd8]].map(isPng)]""")
+    assert fitted == [[512, 154], [40, 20], [1, 512]]
     assert tried[0] == [512, 256]
     assert all(one[0] > other[0] for one, other in pairwise(tried))
-    assert js("""[base64(new Uint8Array([104, 105])), isPng([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10]), isPng([0xff, 0xd8])]""") == [
-        "aGk=",
-        True,
-        False,
-    ]
+    assert (text, known) == ("aGk=", [True, False])
 
 
 def test_explorers_are_linked_for_hashes_alone() -> None:
     of, plain = "0x" + "a" * 64, "b" * 64
-    assert js(f"""transactionUrl("https://etherscan.io/", "ethereum", "{of}")""") == f"https://etherscan.io/tx/{of}"
-    assert js(f"""transactionUrl("https://tronscan.org", "tron", "{plain}")""") == f"https://tronscan.org/#/transaction/{plain}"
-    assert js(f"""transactionUrl("javascript:alert(1)", "ethereum", "{of}")""") is None
-    assert js("""transactionUrl("https://etherscan.io", "ethereum", "../../evil")""") is None
+    found = js(f"""[["https://etherscan.io/", "ethereum", "{of}"], ["https://tronscan.org", "tron", "{plain}"],
+        ["javascript:alert(1)", "ethereum", "{of}"], ["https://etherscan.io", "ethereum", "../../evil"]]
+        .map((each) => transactionUrl(...each))""")
+    assert found == [f"https://etherscan.io/tx/{of}", f"https://tronscan.org/#/transaction/{plain}", None, None]
 
 
 def test_the_timeline_tells_what_was_and_what_comes() -> None:
