@@ -23,6 +23,8 @@ _TONES = {
     "choose": "calm", "noRate": "warn", "over": "bad", "manual": "calm",
 }  # fmt: skip
 _ENDS = ("completed", "expired", "cancelled")
+_GIVEN_UP = ("failed", "expired", "cancelled")
+"""States of a refund whose money is with the shop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +144,10 @@ def _besides(frame: Frame, visit: Visit) -> list[str]:
     """What else came of it: too much, too late, in another coin."""
     shown, said, number = visit.shown, [], frame.words.number
     symbol = shown["symbol"] or ""
-    if "overpaid" in shown and not shown.get("refunds"):
+    given_back = any(one["status"] not in _GIVEN_UP for one in shown.get("refunds", ()))
+    if "overpaid" in shown and not given_back:
         said.append(frame.say("checkout.overpaid", amount=number(shown["overpaid"]), symbol=symbol))
-    if "late" in shown:
+    if "late" in shown and not given_back:
         when = "cancelled" if shown["status"] == "cancelled" else "expired"
         said.append(frame.say(f"checkout.late.{when}", amount=number(shown["late"]), symbol=symbol))
     for one in shown.get("misdirected", ()):
