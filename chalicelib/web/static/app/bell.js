@@ -1,5 +1,5 @@
 // A value that parts of the page watch: whoever watches is drawn anew when it changes.
-import { useEffect, useReducer } from "./ui.js";
+import { useLayoutEffect, useReducer } from "./ui.js";
 
 /** A watched value: `value` reads it, `set` changes it and tells all watchers, `watch(f)` answers the function that ends it. */
 export function bell(first) {
@@ -21,6 +21,7 @@ export function bell(first) {
 /** The value of a bell, and a drawing of the component whenever it changes. */
 export function useBell(of) {
   const [, draw] = useReducer((count) => count + 1, 0);
-  useEffect(() => of.watch(draw), [of]);
+  // Before anything else can happen: a change between the drawing and the watching would not be seen.
+  useLayoutEffect(() => of.watch(draw), [of]);
   return of.value;
 }

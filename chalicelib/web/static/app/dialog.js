@@ -21,8 +21,12 @@ export function Dialog({ title, close, hold = false, wide = false, children }) {
     event.preventDefault();
     if (!hold) close();
   };
-  // A second Escape closes it whatever the page says: then it is gone for us too.
-  const closed = () => !gone.current && close();
+  // A second Escape closes it whatever the page says: then it is gone for us too, or opened again where it must be held.
+  const closed = () => {
+    if (gone.current) return;
+    if (hold) dialog.current.showModal();
+    else close();
+  };
   return html`<dialog ref=${dialog} class=${wide ? "wide" : ""} aria-labelledby=${id} onCancel=${leave} onClose=${closed}>
     <header class="top"><h2 id=${id}>${title}</h2>${!hold && html`<button type="button" class="close" aria-label="Close" onClick=${close}>×</button>`}</header>
     ${children}

@@ -20,9 +20,12 @@ const HASH = /^(0x)?[0-9a-fA-F]{64}$/;
 /** Addresses of all families, loosely: the API knows them exactly. */
 const ADDRESS = /^(0x[0-9a-fA-F]{40}|[13LMmn2T][1-9A-HJ-NP-Za-km-z]{25,34}|(bc|tb|bcrt|ltc|tltc|rltc)1[0-9a-z]{20,80})$/i;
 
-const row = (what, needs, path, query, to) => ({ what, needs, path, query, to });
+const row = (what, needs, path, query, to, by = "value") => ({ what, needs, path, query, to, by });
 
-/** Questions to the API for a text: `{ what, needs, path, query, to(found) }`, where `to` is our page of what is found. */
+/**
+ * Questions to the API for a text: `{ what, needs, path, query, to(found), by }`, where `to` is our page of what is found, and `by` "id"
+ * says that the text's own form told what it is.
+ */
 export function lookups(pasted) {
   const text = pasted.trim();
   if (!text) return [];
@@ -31,7 +34,7 @@ export function lookups(pasted) {
   for (const [prefix, what, needs, ask, page] of id ? IDS : []) {
     const fits = id[1] === prefix || (prefix === "tx" && /^tx[a-z]$/.test(id[1]));
     const [path, query = {}] = fits ? ask(text) : [];
-    if (fits) wanted.push(row(what, needs, path, query, (found) => page(found.id ?? found.key_id ?? text)));
+    if (fits) wanted.push(row(what, needs, path, query, (found) => page(found.id ?? found.key_id ?? text), "id"));
   }
   if (HASH.test(text)) {
     wanted.push(row("Transaction by its hash", "transactions:read", "/transactions", { hash: text, limit: 20 }, (found) => at`/transactions/${found.id}`));

@@ -38,4 +38,8 @@ export const pages = [
   { path: "/claim-links/:id", title: "Claim link", needs: "withdrawals:read", load: () => import("./claim-links.js") },
   { path: "/whitelist", title: "Whitelist", needs: "whitelist:read", menu: "Money out", load: () => import("./whitelist.js") },
   { path: "/signers", title: "Signers", needs: "merchant:read", menu: "Settings", load: () => import("./signers.js") },
+  { path: "/settings/keys", title: "API keys", needs: "keys:read", menu: "Settings", load: () => import("../keys/list.js") },
+  { path: "/settings/keys/new", title: "Generate New Key", needs: "keys:write", load: () => import("../keys/new.js") },
+  { path: "/settings/keys/:id", title: "API key", needs: "keys:read", load: () => import("../keys/details.js") },
+  { path: "/settings/activity", title: "Activity", needs: "keys:read", menu: "Settings", load: () => import("./activity.js") },
 ];
