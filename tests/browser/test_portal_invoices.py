@@ -60,6 +60,7 @@ def test_an_invoice_from_the_form_to_its_refund(page: Browser, service: dict[str
     wait_for(page, "Send this link to the payer")
     invoice = api(service, "GET", f"/invoices/getByExternalId?externalId={name}")
     assert invoice["checkoutUrl"] in text(page)
+    assert page.run("document.activeElement.textContent") == "The invoice is made", "the focus is at what is new"
     pay(service, invoice, "0.06")
     go(page, f"/invoices?externalId={name}")
     assert "Completed" in text(page) and HOSTILE in text(page)
@@ -73,6 +74,7 @@ def test_an_invoice_from_the_form_to_its_refund(page: Browser, service: dict[str
     press(page, "Refund")
     wait_for(page, "it is shown once")
     assert "/api/claim/" in text(page)
+    assert page.run("document.activeElement.tagName") == "H1"
     press(page, "Back to the invoice")
     assert "Awaiting claim" in wait_for(page, "The payer names an address until")
     assert "/api/claim/" not in text(page), "nobody can show the link again"
@@ -132,9 +134,13 @@ def test_more_time_a_status_by_hand_and_a_cancellation(page: Browser, service: d
     press(page, "Cancel the invoice")
     wait_for(page, "It was cancelled")
     press(page, "Set status")
+    fill(page, {"Status": "completed"})
+    press(page, "Set the status")
+    wait_for(page, "Nothing is credited for it")
+    press(page, "Set status")
     fill(page, {"Status": "other", "Its name": "written_off"})
     press(page, "Set the status")
-    wait_for(page, "set by hand")
+    wait_for(page, "Written off")
     assert api(service, "GET", f"/invoices?id={made['id']}")["status"] == "written_off"
 
 

@@ -45,7 +45,7 @@ export default function Invoice({ params, query }) {
 function State({ invoice }) {
   const late = invoice.status === "expired" && !isZero(invoice.received ?? "0");
   return html`<${Notice} tone=${TONES[invoice.status] ?? "calm"} title=${html`<${Status} value=${invoice.status} tone=${TONES[invoice.status]} />`}>
-    ${meaning(invoice.status)}
+    ${meaning(invoice)}
     ${late && html`<p>Money came all the same: it is credited to you. Refund it, or set the status by hand.</p>`}
     ${invoice.overpaid && html`<p>More than asked for was paid: <${Amount} value=${invoice.overpaid} symbol=${invoice.symbol} />. You can refund it.</p>`}
     ${invoice.misdirected && html`<p>Something was paid in a coin that does not count here: see the payments.</p>`}

@@ -3,7 +3,7 @@ import { at, post } from "../app/api.js";
 import { Form } from "../app/form.js";
 import { Amount, Button, Card, Copy, Facts, Failure, Loading, Notice, Out, Page, Time } from "../app/parts.js";
 import { fiat } from "../app/format.js";
-import { Link } from "../app/router.js";
+import { Link, arriving } from "../app/router.js";
 import { html, useState } from "../app/ui.js";
 import { useCoins } from "../portal/coins.js";
 import { DETAILS, invoiceOf } from "./fields.js";
@@ -13,12 +13,12 @@ import { priceFields } from "./price_fields.js";
 export default function NewInvoice() {
   const coins = useCoins();
   const [made, set] = useState(null);
-  if (made) return html`<${Made} invoice=${made} again=${() => set(null)} />`;
+  if (made) return html`<${Made} invoice=${made} again=${() => { arriving.now = true; set(null); }} />`;
   return html`<${Page} title="New invoice" lead="One payer, one amount. You get a link to a page where it is paid.">
     <${Failure} error=${coins.error} again=${coins.again} title="The coins could not be loaded" />
     ${coins.ready || coins.error
       ? html`<${Card}><${Form} fields=${[...priceFields(coins), ...DETAILS]} action="Make the invoice"
-          submit=${async (values, { key }) => (await post("/invoices", invoiceOf(values), { key })).data} done=${set} /><//>`
+          submit=${async (values, { key }) => (await post("/invoices", invoiceOf(values), { key })).data} done=${(invoice) => { arriving.now = true; set(invoice); }} /><//>`
       : html`<${Loading} />`}
   <//>`;
 }

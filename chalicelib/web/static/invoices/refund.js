@@ -4,7 +4,7 @@ import { Ask, useDialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
 import { Amount, Card, Copy, Facts, Failure, Loading, Notice, Out, Page, Status, Time } from "../app/parts.js";
 import { fiat } from "../app/format.js";
-import { Link } from "../app/router.js";
+import { Link, arriving } from "../app/router.js";
 import { useGet } from "../app/use.js";
 import { html, useRef, useState } from "../app/ui.js";
 import { coinName, coinOf } from "../portal/coin_names.js";
@@ -38,7 +38,12 @@ export default function Refund({ params }) {
       : html`<${Notice} title="There is nothing to refund">Nothing is credited for this invoice yet.<//>`)}
     ${checked && html`<${Ask} title="Give this back?" action="Refund" tone="danger" words=${html`<${Summary} values=${checked.values} invoice=${invoice} />`}
       run=${async () => (await post(`${path}/refunds`, refundOf(checked.values), { key: checked.key })).data}
-      close=${(refund) => { close(); if (refund) set(refund); }} />`}
+      close=${(refund) => {
+        close();
+        if (!refund) return;
+        arriving.now = true;
+        set(refund);
+      }} />`}
   <//>`;
 }
 

@@ -1,5 +1,5 @@
 // What the statuses, events and rules of invoices mean, in plain words.
-import { words } from "../app/format.js";
+import { isZero, words } from "../app/format.js";
 
 export const STATUSES = ["pending", "partial", "confirming", "completed", "expired", "cancelled"];
 
@@ -13,7 +13,14 @@ const MEANING = {
   cancelled: "It was cancelled. What is paid now is credited to you, and completes nothing.",
 };
 
-export const meaning = (status) => MEANING[status] ?? "This status was set by hand: nothing changes it by itself.";
+const BY_HAND = "This status was set by hand: nothing changes it by itself.";
+
+/** What an invoice's status means. One that is completed and has no money was completed by hand. */
+export function meaning(invoice) {
+  const unpaid = isZero(invoice.received ?? "0") && isZero(invoice.unconfirmed ?? "0") && !Number(invoice.paidPercent ?? 0);
+  if (invoice.status === "completed" && unpaid) return `${BY_HAND} Nothing is credited for it.`;
+  return MEANING[invoice.status] ?? BY_HAND;
+}
 
 const EVENTS = {
   "invoice.created": "Invoice made",
