@@ -276,7 +276,10 @@ def _back(frame: Frame, shown: Mapping[str, Any]) -> str:
         return ""
     # Giving up is offered, and not asked for.
     look = "button quiet" if shown["status"] in _PAYABLE else "button"
-    return f'<a class="{look}" href="{escape(target)}" rel="noreferrer noopener">{frame.say("back.to", host=host)}</a>'
+    # Out of the frame that a shop may show this page in.
+    return (
+        f'<a class="{look}" href="{escape(target)}" target="_top" rel="noreferrer noopener">{frame.say("back.to", host=host)}</a>'
+    )
 
 
 def _to_pay(frame: Frame, visit: Visit) -> str:

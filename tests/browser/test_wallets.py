@@ -101,6 +101,7 @@ def test_a_wallet_is_switched_to_the_network_and_pays_exactly_until_paid(
     assert page.run("document.activeElement.className") == "state warn"
     press(page, "Switch to Ethereum")
     wallet.serve(SAID, lambda said: "do not pay twice" in said)
+    assert not page.run("document.getElementById('address').checkVisibility()"), "nobody is asked to pay twice"
     (sent,) = account.sent
     assert (sent["from"], int(sent["chainId"], 16), sent["value"]) == (ME, CHAIN, "0x0")
     recipient, units = parse_transfer_call(bytes.fromhex(sent["data"][2:]))

@@ -114,8 +114,8 @@ def test_confirming_then_paid_with_too_much(shop: Shop) -> None:
     answer = page(shop, invoice)
     assert "Paid" in words(answer)
     assert "0.25 ETH more than was asked" in words(answer)
-    back = '<a class="button" href="https://shop.example/thanks?a=1&amp;b=2" rel="noreferrer noopener">Back to shop.example</a>'
-    assert back in answer.body.decode()
+    back = '<a class="button" href="https://shop.example/thanks?a=1&amp;b=2" target="_top" rel="noreferrer noopener">'
+    assert f"{back}Back to shop.example</a>" in answer.body.decode()
 
 
 def test_the_time_is_over_by_the_sandboxs_clock_and_money_comes_late(shop: Shop) -> None:

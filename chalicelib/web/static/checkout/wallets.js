@@ -8,6 +8,7 @@ const DECLINED = 4001;
 const WAITING = -32002;
 const SENT_MS = 30 * 60_000; // so long a transaction may take to be seen: nobody is asked to pay twice meanwhile
 const MOST_REASON = 200;
+const ICONS = { good: "M6 12.5l4 4 8-9", busy: "M12 7v5l3.5 2", warn: "M12 6.5v7M12 17v.5", bad: "M8 8l8 8M16 8l-8 8" };
 
 const slot = document.getElementById("wallets");
 const words = JSON.parse(slot.dataset.words);
@@ -57,8 +58,22 @@ function offer(wallet) {
   return make("button", { type: "button", class: "offer wallet", onclick: () => begin(wallet) }, image, name);
 }
 
+/** The drawing beside a state, as the page itself has it (`web.parts.icon`). */
+function icon(tone) {
+  const space = "http://www.w3.org/2000/svg";
+  const drawn = document.createElementNS(space, "svg");
+  drawn.setAttribute("viewBox", "0 0 24 24");
+  drawn.setAttribute("aria-hidden", "true");
+  for (const [name, attributes] of [["circle", { cx: 12, cy: 12, r: 11 }], ["path", { d: ICONS[tone] }]]) {
+    const part = document.createElementNS(space, name);
+    for (const [key, value] of Object.entries(attributes)) part.setAttribute(key, value);
+    drawn.append(part);
+  }
+  return drawn;
+}
+
 function told(tone, text, ...more) {
-  return make("div", { class: `state ${tone}`, tabindex: "-1" }, make("div", {}, make("p", {}, text), ...more));
+  return make("div", { class: `state ${tone}`, tabindex: "-1" }, icon(tone), make("div", {}, make("p", {}, text), ...more));
 }
 
 const button = (text, go, look = "") => make("button", { type: "button", class: `button ${look}`.trim(), onclick: go }, text);
@@ -82,6 +97,9 @@ function draw() {
   if (sending && !isSeen(sending.txid)) view = { name: "sent", txid: sending.txid };
   else if (view.name === "sent") view = { name: "choose" };
   slot.hidden = !now || (view.name === "choose" && wallets.length === 0);
+  // What was sent is not asked for again: neither here, nor by the address.
+  const over = !slot.hidden && view.name === "sent";
+  for (const part of document.querySelectorAll("[data-part=pay], [data-part=choice]")) part.hidden = over;
   if (slot.hidden) return;
   slot.replaceChildren(make("h2", { class: "label" }, words.title), make("div", { role: "status" }, ...VIEWS[view.name](now)));
 }
