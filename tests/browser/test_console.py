@@ -117,7 +117,8 @@ def test_a_merchant_is_suspended_and_resumed(page: Browser, service: dict[str, A
     press(page, "Suspend")
     fill(page, {"Reason (for other operators)": MARKUP, "Type Other Shop to go on": "Other Shop"})
     press(page, "Suspend")
-    assert MARKUP in wait_for(page, "Its API keys are refused")
+    page.wait("document.querySelector('dialog') === null")
+    assert MARKUP in wait_for(page, "Its API keys are refused and its withdrawals wait")
     with pytest.raises(urllib.error.HTTPError) as refused:
         call("GET", "/balances", key="other_merchant_test")
     assert refused.value.code == 403
@@ -193,8 +194,8 @@ def test_chain_and_ledger_are_compared_and_lag_is_seen(page: Browser, service: d
     press(page, "Compare now")
     wait_for(page, "It begins within five minutes")
     until(lambda: call("GET", "/reconciliation", key="admin_test")["networks"], 60)
-    page.open("about:blank")
-    signed_in(page, service, "admin_test", "/solvency", "console")
+    go(page, "/networks")
+    go(page, "/solvency")
     assert "Merchants have" in wait_for(page, "Solvent")
     go(page, "/networks")
     assert "0 blocks" in wait_for(page, "Behind")

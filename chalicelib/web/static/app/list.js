@@ -3,7 +3,7 @@ import { amount, countOf } from "./format.js";
 import { Button, Empty, Failure, Loading } from "./parts.js";
 import { Link, go, parse, useRoute } from "./router.js";
 import { useGet } from "./use.js";
-import { html, useEffect, useId, useRef, useState } from "./ui.js";
+import { html, useEffect, useId, useLayoutEffect, useRef, useState } from "./ui.js";
 
 const SIZES = [20, 50, 100];
 const DEEPEST = 10_000;
@@ -76,7 +76,14 @@ export function paged(all, route) {
 
 /** A table of rows that are there already. On a phone each row becomes a card. */
 export function Table({ columns, rows, to, rowKey = (row) => row.id, route = {}, move, busy = false, label }) {
-  return html`<div class="scroll"><table role="table" aria-label=${label} aria-busy=${busy ? "true" : null}>
+  const box = useRef(null);
+  // What is wider than the page is scrolled by keys, too: then, and only then, it takes the focus.
+  useLayoutEffect(() => {
+    const { current } = box;
+    if (current.scrollWidth > current.clientWidth) current.setAttribute("tabindex", "0");
+    else current.removeAttribute("tabindex");
+  });
+  return html`<div class="scroll" ref=${box}><table role="table" aria-label=${label} aria-busy=${busy ? "true" : null}>
     <thead role="rowgroup"><tr role="row">${columns.map((column) => html`<${Heading} key=${column.name} column=${column} route=${route} move=${move} />`)}</tr></thead>
     <tbody role="rowgroup">${rows.map((row) => html`<tr role="row" key=${rowKey(row)}>${columns.map((column, place) => {
       const shown = column.show ? column.show(row) : row[column.name];

@@ -72,6 +72,6 @@ export function useGet(path, query = {}, { every = 0 } = {}) {
   useEffect(() => (every && wanted !== null ? enlist(every, ask) : undefined), [every, ask, wanted]);
   const keep = useCallback((data) => set((before) => ({ ...before, data })), []);
   // What another address showed must not be taken for this one's: not even for the one drawing before the effect runs.
-  const own = state.of === wanted ? state : { ...NOTHING, loading: wanted !== null };
+  const own = wanted !== null && state.of === wanted ? state : { ...NOTHING, loading: wanted !== null };
   return { ...own, again: ask, put: keep };
 }

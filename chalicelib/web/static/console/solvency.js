@@ -72,16 +72,17 @@ function Running({ run }) {
 }
 
 const money = (value, coin) => html`<${Amount} value=${value} symbol=${coin} />`;
+const figure = (value) => html`<${Amount} value=${value} />`;
 
 function Network({ report, query }) {
   const columns = [
     { name: "coin", label: "Coin", show: (row) => row.coin.toUpperCase() },
-    { name: "solvent", label: "", show: (row) => html`<${Solvent} value=${row.solvent} />` },
-    { name: "chain", label: "Chain holds", align: "end", show: (row) => money(row.chain, row.coin) },
-    { name: "liabilities", label: "Merchants have", align: "end", show: (row) => money(row.liabilities, row.coin) },
-    { name: "operator", label: "Left for the operator", align: "end", show: (row) => money(row.operator, row.coin) },
-    { name: "ledger", label: "Ledger", align: "end", show: (row) => money(row.ledger, row.coin) },
-    { name: "difference", label: "Chain less expected", align: "end", show: (row) => html`<${Difference} value=${row.difference} coin=${row.coin} />` },
+    { name: "solvent", label: "Verdict", show: (row) => html`<${Solvent} value=${row.solvent} />` },
+    { name: "chain", label: "Chain holds", align: "end", show: (row) => figure(row.chain) },
+    { name: "liabilities", label: "Merchants have", align: "end", show: (row) => figure(row.liabilities) },
+    { name: "operator", label: "Left for the operator", align: "end", show: (row) => figure(row.operator) },
+    { name: "ledger", label: "Ledger", align: "end", show: (row) => figure(row.ledger) },
+    { name: "difference", label: "Chain less expected", align: "end", show: (row) => html`<${Difference} value=${row.difference} />` },
   ];
   return html`<${Card} title=${words(report.network)} actions=${html`<${Solvent} value=${report.solvent} />`}>
     ${report.trouble && html`<${Notice} tone="warn" title="Not all of it could be read"><p>${report.trouble}</p><//>`}

@@ -49,9 +49,9 @@ function Choice({ id, label, value = "", options, choose }) {
 function Wallet({ wallet, me }) {
   const columns = [
     { name: "symbol", label: "Coin" },
-    { name: "balance", label: "Ledger", align: "end", show: (row) => html`<${Amount} value=${row.balance} symbol=${row.symbol} usd=${row.balanceUSD} />` },
-    { name: "onChainBalance", label: "Chain", align: "end", show: (row) => (row.onChainBalance === null ? html`<span class="soft">not known</span>` : html`<${Amount} value=${row.onChainBalance} symbol=${row.symbol} />`) },
-    { name: "agrees", label: "", show: (row) => agreement(row) },
+    { name: "balance", label: "Ledger", align: "end", show: (row) => html`<${Amount} value=${row.balance} usd=${row.balanceUSD} />` },
+    { name: "onChainBalance", label: "Chain", align: "end", show: (row) => (row.onChainBalance === null ? html`<span class="soft">not known</span>` : html`<${Amount} value=${row.onChainBalance} />`) },
+    { name: "agrees", label: "Compared", show: (row) => agreement(row) },
     { name: "waits", label: "What goes on from here waits for", show: (row) => row.waits ?? "" },
   ];
   return html`<${Card} title=${`${words(wallet.network)}: ${(ROLES[wallet.walletType] ?? wallet.walletType).toLowerCase()}`}>
