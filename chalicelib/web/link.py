@@ -35,7 +35,7 @@ def headers(shown: Mapping[str, Any], public_url: str | None) -> dict[str, str]:
 def page(frame: Frame, link_id: str, shown: Mapping[str, Any], typed: Typed) -> str:
     """The page of a link. `shown` is its record for visitors, with its shop as `shop`."""
     status = shown["status"]
-    state = "" if status == "active" else parts.state("bad", frame.say(f"link.{status}.title"), frame.say(f"link.{status}.text"))
+    state = "" if status == "active" else parts.notice("bad", frame.say(f"link.{status}.title"), frame.say(f"link.{status}.text"))
     body = f"""<main class="card one" id="link">
 {parts.header(frame)}<section class="info">
 <p class="label">{frame.say("common.pay")}{parts.badge(frame)}</p>
