@@ -291,3 +291,49 @@ def test_what_a_key_may_not_do_is_not_offered(page: Browser, service: dict[str, 
     assert "Add an address" not in text(page)
     go(page, "/signers")
     assert page.run("document.querySelector('main button') === null")
+
+
+def key(page: Browser, name: str, code: int, text: str = "") -> None:
+    """One key, pressed and let go."""
+    page.tell("Input.dispatchKeyEvent", type="keyDown", key=name, code=name, windowsVirtualKeyCode=code, text=text)
+    page.tell("Input.dispatchKeyEvent", type="keyUp", key=name, code=name, windowsVirtualKeyCode=code)
+
+
+def tab_to(page: Browser, words: str) -> None:
+    """Tab until the focus is on what is called so."""
+    for _ in range(60):
+        key(page, "Tab", 9)
+        named = "document.activeElement.labels?.[0]?.textContent.trim() || document.activeElement.textContent.trim()"
+        if page.run(named) == words:
+            return
+    raise AssertionError(f"the keyboard does not reach {words}")
+
+
+@pytest.mark.sweep
+def test_without_ed25519_and_without_a_mouse(
+    page: Browser, service: dict[str, Any], ask: Ask, signers: None, tmp_path: Path
+) -> None:
+    funded(ask)
+    body = {"network": "ethereum", "coin": "eth", "amount": "1.5", "to_address": PAYEE}
+    made = ask("POST", "/withdrawals", body)["data"]
+    signed_in(page, service, KEY_NAME, "/approvals")
+    page.run("crypto.subtle.importKey = async () => { throw new DOMException('no', 'NotSupportedError'); }; true")
+    tab_to(page, "1.5 ETH")
+    key(page, "Enter", 13, "\r")
+    wait_for(page, "Waits for 2 more signatures")
+    assert page.run("document.activeElement.tagName") == "H1"
+    tab_to(page, "Sign and accept")
+    key(page, "Enter", 13, "\r")
+    wait_for(page, "This browser can not sign")
+    lists(page, tmp_path, "unable")
+    tab_to(page, "Signer")
+    key(page, "ArrowDown", 40)
+    tab_to(page, "Signature")
+    page.tell("Input.insertText", text=ALICE.sign(made["approval"]["signing_text"]))
+    tab_to(page, "Sign and accept")
+    key(page, "Enter", 13, "\r")
+    page.wait("document.querySelector('dialog')?.innerText ?? ''", lambda shown: shown == "")
+    wait_for(page, "Waits for one more signature")
+    assert page.run("document.activeElement.textContent") == "Sign and accept"
+    approval = ask("GET", f"/withdrawals/{made['id']}")["data"]["approval"]
+    assert [one["signer_id"] for one in approval["signatures"]] == ["alice"]

@@ -28,7 +28,7 @@ def answered(imports: str, expression: str, **names: Any) -> Any:
     return value(f"{imports}\n{constants}", expression)
 
 
-FILES = 'import * as files from "portal/payout-file.js";'
+FILES = 'import * as files from "payouts/file.js";'
 READ = """given.map((text) => {
   try { return files.readPayouts(text, usual); } catch (error) { return [error.constructor.name, error.message]; }
 })"""
@@ -156,7 +156,7 @@ def test_each_address_is_validated_once_and_a_hundred_at_a_time() -> None:
     assert len({address for one in lists for address in one["addresses"]}) == 150
 
 
-RUNS = 'import * as runs from "portal/payout-run.js";'
+RUNS = 'import * as runs from "payouts/run.js";'
 SERVER = """
 // A service that does each request once, and loses some of its answers.
 function service(troubles) {

@@ -117,7 +117,7 @@ def test_amounts_have_one_spelling() -> None:
     assert answered(TEXTS, "given.map(texts.plainAmount)", given=[*spelled, *wrong]) == [*spelled.values(), *[None] * len(wrong)]
 
 
-KEYS = 'import { readKeyFile } from "signing/key-files.js"; import { toHex } from "signing/bytes.js";'
+KEYS = 'import { readKeyFile } from "signing/key_files.js"; import { toHex } from "signing/bytes.js";'
 READ = """files.map((hex) => {
   const bytes = Uint8Array.from(hex.match(/../g) ?? [], (two) => parseInt(two, 16));
   try {

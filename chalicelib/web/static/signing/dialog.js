@@ -3,7 +3,7 @@ import { Dialog } from "../app/dialog.js";
 import { Button, Copy, Failure, Notice, Tabs } from "../app/parts.js";
 import { html, useEffect, useId, useRef, useState } from "../app/ui.js";
 import { hasEd25519, readSignature, signOnce } from "./ed25519.js";
-import { FORMATS, KeyFileError } from "./key-files.js";
+import { FORMATS, KeyFileError } from "./key_files.js";
 
 const ACCEPTED = ".pem,.der,.key,.p8,.jwk,.json,.hex,.txt";
 

@@ -2,7 +2,7 @@
 // it is sent. A key is imported so that it can not be read back, and dropped after its one signature.
 
 import { ascii, fromHex, readPublic, toHex } from "./bytes.js";
-import { KeyFileError, MOST_BYTES, readKeyFile } from "./key-files.js";
+import { KeyFileError, MOST_BYTES, readKeyFile } from "./key_files.js";
 
 const NAME = { name: "Ed25519" };
 const PKCS8 = fromHex(ascii("302e020100300506032b657004220420")); // RFC 8410: what stands before the 32 bytes

@@ -5,11 +5,11 @@ import { Card, Failure, Loading, Page, Progress } from "../app/parts.js";
 import { arriving } from "../app/router.js";
 import { can, me } from "../app/session.js";
 import { html, useRef, useState } from "../app/ui.js";
-import { chosen, coinOptions, useCoins } from "./coin-choice.js";
-import { Check } from "./payout-check.js";
-import { coinTable, readPayouts, toValidate, trustedOf, withResults } from "./payout-file.js";
-import { forget, keep, kept } from "./payout-keep.js";
-import { Sending } from "./payout-sending.js";
+import { chosen, coinOptions, useCoins } from "../withdrawals/coin_choice.js";
+import { Check } from "./check.js";
+import { coinTable, readPayouts, toValidate, trustedOf, withResults } from "./file.js";
+import { forget, keep, kept } from "./keep.js";
+import { Sending } from "./sending.js";
 
 const PRIORITIES = [["low", "Low"], ["normal", "Normal"], ["high", "High"], ["urgent", "Urgent"]];
 const MOST_RECENT = 1_000;

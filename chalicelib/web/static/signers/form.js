@@ -2,7 +2,7 @@
 import { isAmount } from "../app/format.js";
 import { Button, Notice } from "../app/parts.js";
 import { html, useEffect, useId, useRef, useState } from "../app/ui.js";
-import { newKeyFile, readPublicKey } from "../signing/new-key.js";
+import { newKeyFile, readPublicKey } from "../signing/new_key.js";
 import { hasEd25519 } from "../signing/ed25519.js";
 import { plainAmount } from "../signing/texts.js";
 
@@ -97,7 +97,10 @@ function MakeKey({ name, made }) {
     const { publicKey, file } = await newKeyFile();
     const address = URL.createObjectURL(file);
     const plain = ID.test(name) ? name : "signer";
-    Object.assign(document.createElement("a"), { href: address, download: `${plain}-key.pem` }).click();
+    const link = Object.assign(document.createElement("a"), { href: address, download: `${plain}-key.pem` });
+    document.body.append(link);
+    link.click();
+    link.remove();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
     say("The key file is saved on this computer. Give it to the signer, and keep no copy.");
     made(publicKey);

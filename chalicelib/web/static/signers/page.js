@@ -9,8 +9,8 @@ import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
 import { GuardedChange, needed } from "../signing/guarded.js";
 import { plainAmount, settingsText, tenantOf } from "../signing/texts.js";
-import { Differences, OtherChange } from "./other-change.js";
-import { SignersForm } from "./signers-form.js";
+import { Differences, OtherChange } from "./other_change.js";
+import { SignersForm } from "./form.js";
 
 /** The page "Signers". */
 export default function Signers() {

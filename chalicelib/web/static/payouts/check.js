@@ -7,8 +7,8 @@ import { Amount, Button, Card, Notice, Page } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { me } from "../app/session.js";
 import { html, useState } from "../app/ui.js";
-import { checked } from "./payout-file.js";
-import { runOf, sha256 } from "./payout-run.js";
+import { checked } from "./file.js";
+import { runOf, sha256 } from "./run.js";
 
 const DRAWN = 100;
 

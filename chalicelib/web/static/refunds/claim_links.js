@@ -7,8 +7,8 @@ import { Link, arriving, go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useEffect, useState } from "../app/ui.js";
-import { coinFields, coinIn, useCoins } from "./coin-choice.js";
-import { Cancel, Standing, common } from "./refunds.js";
+import { coinFields, coinIn, useCoins } from "../withdrawals/coin_choice.js";
+import { Cancel, Standing, common } from "./list.js";
 
 const COLUMNS = [
   { name: "id", label: "Claim link", show: (row) => html`<${Amount} value=${row.amount} symbol=${row.coin} />` },

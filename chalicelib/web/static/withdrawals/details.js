@@ -7,10 +7,10 @@ import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
 import { Approval } from "./approval.js";
-import { TxHash } from "./explorers.js";
-import { FiatValue } from "./fiat_value.js";
-import { FINAL, says, waitsFor } from "./withdrawal-words.js";
-import { State } from "./withdrawals.js";
+import { TxHash } from "../portal/explorers.js";
+import { FiatValue } from "../portal/fiat_value.js";
+import { FINAL, says, waitsFor } from "./words.js";
+import { State } from "./list.js";
 
 /** The page of a withdrawal. */
 export default function Withdrawal({ params }) {

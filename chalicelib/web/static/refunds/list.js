@@ -7,7 +7,7 @@ import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
-import { cancellable, claimSays, settled } from "./withdrawal-words.js";
+import { cancellable, claimSays, settled } from "../withdrawals/words.js";
 
 const COLUMNS = [
   { name: "id", label: "Refund", show: (row) => html`<${Amount} value=${row.amount} symbol=${row.coin} />` },

@@ -7,8 +7,8 @@ import { Link, arriving, go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useEffect, useRef, useState } from "../app/ui.js";
-import { coinFields, coinIn, useCoins } from "./coin-choice.js";
-import { factsAbout, hopeless, judged } from "./withdrawal-check.js";
+import { coinFields, coinIn, useCoins } from "./coin_choice.js";
+import { factsAbout, hopeless, judged } from "./check.js";
 
 const PRIORITIES = [["low", "Low: cheaper, slower"], ["normal", "Normal"], ["high", "High"], ["urgent", "Urgent: dearer, faster"]];
 

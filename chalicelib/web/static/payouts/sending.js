@@ -7,8 +7,8 @@ import { Table } from "../app/list.js";
 import { Amount, Button, Card, Code, Notice, Page, Progress, Status } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { html, useEffect, useRef, useState } from "../app/ui.js";
-import { keep } from "./payout-keep.js";
-import { progress, results, sendAll } from "./payout-run.js";
+import { keep } from "./keep.js";
+import { progress, results, sendAll } from "./run.js";
 
 const DRAWN = 100;
 const pause = (seconds) => new Promise((done) => { setTimeout(done, seconds * 1000); });
@@ -96,7 +96,9 @@ function Save({ run }) {
   const save = () => {
     const file = URL.createObjectURL(new Blob([csvHead(SAVED), csvLines(SAVED, results(run))], { type: "text/csv" }));
     const link = Object.assign(document.createElement("a"), { href: file, download: "payouts-results.csv" });
+    document.body.append(link);
     link.click();
+    link.remove();
     setTimeout(() => URL.revokeObjectURL(file), 10_000);
   };
   return html`<${Button} tone="quiet" onClick=${save}>Save the results<//>`;

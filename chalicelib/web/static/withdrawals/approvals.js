@@ -3,7 +3,7 @@ import { List } from "../app/list.js";
 import { Empty, Notice, Page } from "../app/parts.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
-import { COLUMNS } from "./withdrawals.js";
+import { COLUMNS } from "./list.js";
 
 /** What one waits for, in a few words. */
 function waiting({ approval, pending_reason: reason }) {

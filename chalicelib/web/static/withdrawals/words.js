@@ -45,6 +45,11 @@ const REASONS = {
       + "with too high a fee it fails, and the money is available again.",
     toDo: "Wait, or ask the operator to let it go on all the same.",
   }),
+  suspended: () => ({
+    tone: "warn", title: "Your account is suspended",
+    words: "The operator has suspended this merchant: nothing is paid out. It goes on by itself once that ends.",
+    toDo: "Ask the operator why.",
+  }),
 };
 
 function approval(record) {

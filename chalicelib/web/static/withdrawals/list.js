@@ -5,10 +5,10 @@ import { words } from "../app/format.js";
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
-import { exportOf } from "./exports.js";
+import { exportOf } from "../portal/exports.js";
 
 const STATES = ["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"];
-const REASONS = ["approval", "liquidity", "risk", "halted", "fees"];
+const REASONS = ["approval", "liquidity", "risk", "halted", "fees", "suspended"];
 const named = (values) => values.map((value) => [value, words(value)]);
 
 /** The columns that lists of withdrawals have. */

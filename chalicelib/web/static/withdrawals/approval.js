@@ -7,7 +7,7 @@ import { can } from "../app/session.js";
 import { html, useEffect, useState } from "../app/ui.js";
 import { SignDialog } from "../signing/dialog.js";
 import { rejectionText, withdrawalText } from "../signing/texts.js";
-import { findings } from "./withdrawal-words.js";
+import { findings } from "./words.js";
 
 const REASONS = {
   multisig: "Your signers agree to large withdrawals", grey_list: "The address is on the operator's grey list",
