@@ -56,7 +56,7 @@ def test_permissions_in_a_few_words() -> None:
         "write", "write", "chosen",
     ]  # fmt: skip
     assert of("summary(PRESETS.full)") == "Everything"
-    assert of("summary(['balances:read', 'events:read', 'coins:read'])") == "See balances, See events, and 1 other thing"
+    assert of("summary(['balances:read', 'events:read', 'coins:read'])") == "See balances, see events, and 1 other thing"
     assert of("dangers(['balances:read'])") == []
     assert of("dangers(['withdrawals:create'])") == ["It can send money away."]
 

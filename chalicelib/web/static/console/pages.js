@@ -25,4 +25,5 @@ export const pages = [
   { path: "/coins", title: "Coins", needs: "coins:read", menu: "Service", load: () => import("./coins.js") },
   { path: "/coins/new", title: "Register a coin", needs: "coins:write", load: () => import("./new_coin.js") },
   { path: "/coins/:network/:coin", title: "Coin", needs: "coins:read", load: () => import("./coin.js") },
+  { path: "/activity", title: "Activity", needs: "keys:read", menu: "Service", load: () => import("../keys/activity.js") },
 ];

@@ -11,7 +11,7 @@ import { EVERY } from "./known.js";
 const METHODS = [["POST", "Made or done"], ["PUT", "Changed"], ["DELETE", "Removed or cancelled"]];
 const ENVIRONMENTS = [["production", "Production"], ["test", "Test"]];
 
-/** The page "Activity". `pageOf(id)` is the page of an object, or null; without it ids are not linked. */
+/** The page "Activity". `pageOf(id)` is the page of an object or a key, or null: then its id is not linked. */
 export function Activity({ me, query, pageOf = () => null }) {
   const keys = useGet("/api-keys", { ...EVERY, limit: 100 });
   const named = (keys.data ?? []).map((key) => [key.key_id, `${key.name} (${key.key_prefix}…)`]);
@@ -26,7 +26,7 @@ export function Activity({ me, query, pageOf = () => null }) {
   ];
   const columns = [
     { name: "created_at", label: "When", sort: true, show: (row) => html`<${Time} at=${row.created_at} />` },
-    { name: "key_id", label: "Who", show: (row) => html`<${Who} row=${row} me=${me} />` },
+    { name: "key_id", label: "Who", show: (row) => html`<${Who} row=${row} me=${me} pageOf=${pageOf} />` },
     { name: "route", label: "What", show: (row) => html`<span title=${`${row.method} ${row.route}`}>${deed(row)}</span>` },
     { name: "object_id", label: "On what", show: (row) => html`<${What} row=${row} pageOf=${pageOf} />` },
   ];
@@ -37,15 +37,17 @@ export function Activity({ me, query, pageOf = () => null }) {
   <//>`;
 }
 
-function Who({ row, me }) {
-  const to = `/settings/keys/${encodeURIComponent(row.key_id)}`;
-  return html`<span><${Link} to=${to}>${row.key_name}<//> <code class="soft">${row.key_prefix}…</code>${
+function Who({ row, me, pageOf }) {
+  const to = pageOf(row.key_id);
+  const name = to ? html`<${Link} to=${to}>${row.key_name}<//>` : row.key_name;
+  return html`<span>${name} <code class="soft prefix">${row.key_prefix}…</code>${
     row.key_id === me.key_id && html` <span class="badge calm">Yours</span>`}</span>`;
 }
 
 function What({ row, pageOf }) {
   if (!row.object_id) return html`<span class="soft">–</span>`;
-  return html`<${Named} id=${row.object_id} pageOf=${pageOf} />${row.made_id && html`<br /><span class="soft">and made</span> <${Named} id=${row.made_id} pageOf=${pageOf} />`}`;
+  const made = row.made_id && html`<br /><span class="soft">and made</span> <${Named} id=${row.made_id} pageOf=${pageOf} />`;
+  return html`<span><${Named} id=${row.object_id} pageOf=${pageOf} />${made}</span>`;
 }
 
 function Named({ id, pageOf }) {
@@ -54,4 +56,7 @@ function Named({ id, pageOf }) {
   return html`<span class="code"><${Link} to=${to} title=${id}><code>${shorten(id, 8, 4)}</code><//><${Copy} value=${id} what=${id} /></span>`;
 }
 
-export default Activity;
+/** The same without links: for the console, which shows nothing of a merchant's own. */
+export default function ActivityOfOperators({ me, query }) {
+  return html`<${Activity} me=${me} query=${query} />`;
+}

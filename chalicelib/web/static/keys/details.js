@@ -48,6 +48,8 @@ function Found({ record, me, again, keep, error }) {
     <${Button} tone="quiet" onClick=${() => does("rotate")}>Rotate<//><${Button} tone="danger" onClick=${() => does("revoke")}>Revoke<//>`;
   return html`<${Page} title=${record.name} actions=${actions}>
     ${said && html`<${Notice} tone="good">${said}<//>`}
+    ${record.status === "active" && record.replaced_by && html`<${Notice} tone="warn" title="This key was replaced">
+      <p>Put <${KeyLink} id=${record.replaced_by} /> in its place: this one ends <${Time} at=${record.expires_at} ago />.</p><//>`}
     ${own && html`<${Notice}>You are signed in with this key.<//>`}
     <${Failure} error=${error} again=${again} />
     ${doing === "change"

@@ -17,8 +17,8 @@ const STATUSES = [["active", "Active"], ["expired", "Expired"], ["revoked", "Rev
 export default function Keys({ me }) {
   const columns = [
     { name: "name", label: "Name", sort: true, show: (key) => html`${key.name}` },
-    { name: "key_prefix", label: "Key", show: (key) => html`<span><code>${key.key_prefix}…</code>${key.key_id === me.key_id && html` <span class="badge calm">Yours</span>`}</span>` },
-    { name: "type", label: "Environment", show: (key) => html`<${Kind} of=${key} />` },
+    { name: "key_prefix", label: "Key", show: (key) => html`<span><code class="prefix">${key.key_prefix}…</code>${key.key_id === me.key_id && html` <span class="badge calm">Yours</span>`}</span>` },
+    ...(me.type === "test" ? [] : [{ name: "type", label: "Environment", show: (key) => html`<${Kind} of=${key} />` }]),
     { name: "permissions", label: "It may", show: (key) => summary(key.permissions) },
     { name: "last_used_at", label: "Last used", show: (key) => (key.last_used_at ? html`<${Time} at=${key.last_used_at} />` : html`<span class="soft">Never</span>`) },
     { name: "expires_at", label: "Expires", sort: true, show: (key) => (key.expires_at ? html`<${Time} at=${key.expires_at} />` : html`<span class="soft">Never</span>`) },

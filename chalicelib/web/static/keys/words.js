@@ -36,9 +36,12 @@ export function presetOf(permissions) {
 export function summary(permissions) {
   const preset = presetOf(permissions);
   if (preset !== "chosen") return PRESET_WORDS[preset];
-  const first = permissions.slice(0, 2).map(inWords).join(", ");
-  return permissions.length > 2 ? `${first}, and ${countOf(permissions.length - 2, "other thing")}` : first;
+  const first = permissions.slice(0, 2).map(inWords);
+  const more = permissions.length > 2 ? [`and ${countOf(permissions.length - 2, "other thing")}`] : [];
+  return [...first.slice(0, 1), ...first.slice(1).map(small), ...more].join(", ");
 }
+
+const small = (text) => text.charAt(0).toLowerCase() + text.slice(1);
 
 /** What is dangerous in permissions, in a sentence each. */
 export function dangers(permissions) {
