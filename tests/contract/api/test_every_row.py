@@ -493,7 +493,8 @@ def _(a: Caller) -> None:
     shown = a.ok(200, "GET", "/v1/invoices/getAll", **query, **{"from": day, "to": day})
     (found,) = has(shown, "count", "data")["data"]
     assert (shown["count"], has(found, *INVOICE)["id"]) == (1, made["id"])
-    assert found["transactions"] == [{"hash": paid["txid"], "amount": "0.5", "confirmations": 1}]
+    worth = {"amount": "1500.00", "currency": "USD", "source": "fixed"}
+        assert found["transactions"] == [{"hash": paid["txid"], "amount": "0.5", "confirmations": 1, "fiatValue": worth}]
 
 
 @row("Invoices", "GET", "/invoices")
