@@ -494,7 +494,7 @@ def _(a: Caller) -> None:
     (found,) = has(shown, "count", "data")["data"]
     assert (shown["count"], has(found, *INVOICE)["id"]) == (1, made["id"])
     worth = {"amount": "1500.00", "currency": "USD", "source": "fixed"}
-        assert found["transactions"] == [{"hash": paid["txid"], "amount": "0.5", "confirmations": 1, "fiatValue": worth}]
+    assert found["transactions"] == [{"hash": paid["txid"], "amount": "0.5", "confirmations": 1, "fiatValue": worth}]
 
 
 @row("Invoices", "GET", "/invoices")
@@ -1083,6 +1083,9 @@ def test_every_route_is_in_a_row() -> None:
         ("GET", "/networks/tron/stake"),
         ("GET", "/networks/{network}/rescan"),
         ("GET", "/openapi/{file}"),
+        ("GET", "/"),
+        ("GET", "/portal"),
+        ("GET", "/console"),
         ("GET", "/reconciliation"),
         ("POST", "/reconciliation"),
         ("GET", "/stray-payments"),

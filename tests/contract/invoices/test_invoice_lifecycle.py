@@ -51,13 +51,15 @@ def test_payments_are_shown_with_their_confirmations(shop: Shop) -> None:
     assert invoice["transactions"] == []
     first = shop.pay(invoice["address"], "0.25")
     shop.turn()
-    assert shop.shown(invoice)["transactions"] == [{"hash": first["txid"], "amount": "0.25", "confirmations": 1}]
+    worth = {"currency": "USD", "source": "fixed"}
+    shown = {"hash": first["txid"], "amount": "0.25", "fiatValue": {"amount": "750.00", **worth}}
+    assert shop.shown(invoice)["transactions"] == [shown | {"confirmations": 1}]
     second = shop.pay(invoice["address"], "0.75")
     shop.mine(2)
     shop.turn()
     wanted = [
-        {"hash": second["txid"], "amount": "0.75", "confirmations": 3},
-        {"hash": first["txid"], "amount": "0.25", "confirmations": 4},
+        {"hash": second["txid"], "amount": "0.75", "confirmations": 3, "fiatValue": {"amount": "2250.00", **worth}},
+        shown | {"confirmations": 4},
     ]
     (listed,) = shop.get("/v1/invoices/getAll")["data"]
     assert shop.shown(invoice)["transactions"] == listed["transactions"] == wanted
