@@ -196,4 +196,5 @@ def change_settings(ctx: Ctx, body: SettingsChange) -> Answer:
     changed, shown = ctx.services.merchant_settings.change(
         ctx.tenant, ctx.key.id, body.whitelist_enforced, multisig, signed(body.signatures), body.refundDailyLimitUSD, shop
     )
+    ctx.services.shops.forget(ctx.tenant)
     return Answer(settings_view(changed) | {"shop": shown.view()})

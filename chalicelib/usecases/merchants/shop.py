@@ -93,6 +93,10 @@ class Shops:
         self._looks[tenant] = (now, looks)
         return looks
 
+    def forget(self, tenant: TenantId) -> None:
+        """The next page reads the looks afresh: for the process that has just changed them."""
+        self._looks.pop(tenant, None)
+
     def shown(self, tenant: TenantId) -> dict[str, Any]:
         """What a page shows of the shop: `name`, `color`, and `logo` as a data: URI; each may be None. Raises Unavailable."""
         looks = self.looks(tenant)

@@ -121,8 +121,7 @@ def test_origins_outside_of_a_developers_machine_are_public_and_encrypted() -> N
             origin_of(private, allow_private=False)
 
 
-def test_pages_of_payers_are_framed_by_listed_sites_and_claims_by_nobody(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shops, "FRESH_SECONDS", -1)
+def test_pages_of_payers_are_framed_by_listed_sites_and_claims_by_nobody(shop: Shop) -> None:
     invoice = shop.invoice()
     asked = {"name": "Hat", "amount": "1", "currency": "eth", "network": "ethereum"}
     link = shop.post("/v1/payment-links", asked).json

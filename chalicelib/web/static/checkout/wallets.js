@@ -46,10 +46,10 @@ function make(tag, attributes, ...children) {
 const sent = () => (history.state?.sent && Date.now() - history.state.sent.at < SENT_MS ? history.state.sent : null);
 const keep = (value) => history.replaceState({ ...history.state, sent: value }, "");
 
-/** Whether the page lists the transaction among the payments: then the page itself says how it stands. */
+/** Whether the invoice's record names the transaction among its payments: then the page itself says how it stands. */
 function isSeen(txid) {
-  const links = [...document.querySelectorAll("[data-part=payments] a")];
-  return links.some((link) => link.href.toLowerCase().includes(txid.toLowerCase()));
+  const { payments = [] } = JSON.parse(document.getElementById("checkout").dataset.shown);
+  return payments.some((payment) => String(payment.txId).toLowerCase() === txid.toLowerCase());
 }
 
 function offer(wallet) {
