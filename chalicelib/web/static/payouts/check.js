@@ -40,7 +40,7 @@ export function Check({ plan, begin, back }) {
     ${short.map((total) => html`<${Notice} tone="bad" title=${`${total.symbol} on ${total.network}: ${total.problem}`}>
       ${total.left === null ? "Take rows out, or wait until more money is there." : "Take rows out, or send the rest another day."}<//>`)}
     <${Card} title="What it comes to"><${Table} label="Sums" rows=${found.totals} rowKey=${(row) => `${row.coin} ${row.network}`} columns=${TOTALS} />
-      <p class="fine">Network fees come on top. Whether payments need approvals, and the daily limits, the service says when they are made.</p><//>
+      <p class="fine">Payees get these amounts whole: network fees are not taken off. Whether payments need approvals the service says when they are made.</p><//>
     <div class="actions">
       <${Button} disabled=${!ready} onClick=${() => ask()}>Send ${countOf(good.length, "payment")}<//>
       <${Link} to="/withdrawals" class="button quiet">Do not send<//></div>

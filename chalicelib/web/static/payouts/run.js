@@ -94,6 +94,7 @@ async function outcome(run, batch, tools) {
       const wait = again(error, tried);
       if (wait === null || tools.stopped()) break;
       await tools.pause(wait);
+      if (tools.stopped()) break;
     }
   }
   return failed(failure, batch);

@@ -2,7 +2,7 @@
 import { request } from "../app/api.js";
 import { csvHead, csvLines } from "../app/csv.js";
 import { Ask, useDialog } from "../app/dialog.js";
-import { amount, countOf } from "../app/format.js";
+import { amount, countOf, moment } from "../app/format.js";
 import { Table } from "../app/list.js";
 import { Amount, Button, Card, Code, Notice, Page, Progress, Status } from "../app/parts.js";
 import { Link } from "../app/router.js";
@@ -11,7 +11,6 @@ import { keep } from "./keep.js";
 import { progress, results, sendAll } from "./run.js";
 
 const DRAWN = 100;
-const pause = (seconds) => new Promise((done) => { setTimeout(done, seconds * 1000); });
 
 /** The run itself: how far it is, and what became of each row. */
 export function Sending({ run: begun, end }) {
@@ -20,12 +19,26 @@ export function Sending({ run: begun, end }) {
   const [waiting, wait] = useState(null);
   const stop = useRef(false);
   const here = useRef(true);
+  const wake = useRef(null);
+  /** Waits, unless a person wants it to stop. */
+  const pause = (seconds) => new Promise((done) => {
+    const timer = setTimeout(done, seconds * 1000);
+    wake.current = () => { clearTimeout(timer); done(); };
+  });
+  const halt = () => {
+    stop.current = true;
+    wake.current?.();
+  };
   const start = async (skipRefused) => {
     stop.current = false;
     work(true);
     const after = await sendAll(run, {
       send: (body, key) => request("POST", "/withdrawals", { body, key }),
-      pause: async (seconds) => { wait(seconds); await pause(seconds); wait(null); },
+      pause: async (seconds) => {
+        if (here.current) wait(Date.now() + seconds * 1000);
+        await pause(seconds);
+        if (here.current) wait(null);
+      },
       keep: (next) => { keep(next); if (here.current) show(next); },
       stopped: () => stop.current || !here.current,
     }, { skipRefused });
@@ -37,7 +50,7 @@ export function Sending({ run: begun, end }) {
   useEffect(() => {
     const untouched = begun.batches.every((batch) => batch.state === "waiting" && batch.words === null);
     if (untouched) start(false);
-    return () => { here.current = false; };
+    return () => { here.current = false; wake.current?.(); };
   }, []);
   useEffect(() => {
     const warn = (event) => busy && event.preventDefault();
@@ -47,10 +60,10 @@ export function Sending({ run: begun, end }) {
   const far = progress(run);
   return html`<${Page} title=${run.name}>
     <${Progress} value=${far.made} max=${far.all} label="Payments made">${amount(far.made)} of ${countOf(far.all, "payment")} made${
-      waiting ? `: the next try is in ${waiting} seconds` : ""}<//>
+      waiting ? `: the next try is at ${moment(waiting, { seconds: true })}` : ""}<//>
     <${Verdict} run=${run} far=${far} busy=${busy} />
     <div class="actions">
-      ${busy && html`<${Button} tone="quiet" onClick=${() => { stop.current = true; }}>Stop after this batch<//>`}
+      ${busy && html`<${Button} tone="quiet" onClick=${halt}>Stop after this batch<//>`}
       ${!busy && far.made < far.all && html`<${Button} onClick=${() => start(false)}>${far.unknown > 0 ? "Ask again what became of it" : "Go on"}<//>`}
       ${!busy && far.refused > 0 && far.left > 0 && html`<${Button} tone="quiet" onClick=${() => start(true)}>Go on without the refused batch<//>`}
       ${!busy && far.made === far.all && html`<${Link} to="/withdrawals" class="button">To the withdrawals<//>`}

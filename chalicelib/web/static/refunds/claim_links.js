@@ -1,5 +1,6 @@
 // Claim links (payout links): money for somebody whose address is not known. Whoever has the link is paid, so it is shown once.
 import { at, post } from "../app/api.js";
+import { Dialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
 import { List } from "../app/list.js";
 import { Amount, Button, Card, Code, Copy, Empty, Facts, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
@@ -82,12 +83,12 @@ function Made({ made }) {
       Cancel it and make another if you do not have it.<//>
       <div class="actions"><${Link} to=${at`/claim-links/${made.id}`} class="button">To the link<//></div><//>`;
   }
-  return html`<${Page} title="The link is made">
+  // A dialog that only its button leaves: the menu behind it would take the link away.
+  return html`<${Page} title="The link is made"><${Dialog} title=${`${made.amount} ${made.coin.toUpperCase()} on ${made.network}`} close=${() => {}} hold>
     <${Notice} tone="warn" title="Copy it now: it is shown this once">Whoever has this link is paid, once. Send it to its payee alone.<//>
-    <${Card} title=${`${made.amount} ${made.coin.toUpperCase()} on ${made.network}`}>
-      <pre dir="ltr" tabindex="0" aria-label="The link">${made.claimUrl}</pre>
-      <div class="actions"><${Copy} value=${made.claimUrl} label="Copy the link" />
-        <${Button} tone="quiet" onClick=${() => go(at`/claim-links/${made.id}`)}>I have it<//></div>
-      <${Facts} rows=${[["Usable until", html`<${Time} at=${made.expiresAt} ago />`], ["Id", html`<${Code} value=${made.id} what="id" />`]]} />
-    <//><//>`;
+    <pre dir="ltr" tabindex="0" aria-label="The link">${made.claimUrl}</pre>
+    <${Facts} rows=${[["Usable until", html`<${Time} at=${made.expiresAt} ago />`], ["Id", html`<${Code} value=${made.id} what="id" />`]]} />
+    <div class="actions"><${Copy} value=${made.claimUrl} label="Copy the link" />
+      <${Button} tone="quiet" onClick=${() => go(at`/claim-links/${made.id}`)}>I have it<//></div>
+  <//><//>`;
 }

@@ -2,7 +2,7 @@
 // which has to be the one that this page makes of the change; then signatures are collected, and it is sent with them.
 import { Dialog } from "../app/dialog.js";
 import { Button, Failure, Loading, Notice } from "../app/parts.js";
-import { html, useEffect, useState } from "../app/ui.js";
+import { html, useState } from "../app/ui.js";
 import { SignatureForm, TextToSign } from "./dialog.js";
 import { shownText } from "./texts.js";
 
@@ -31,7 +31,7 @@ export function enough({ must, present, many }, given) {
  * `wants` is what `needed` says. `close(result)` comes at the end.
  */
 export function GuardedChange({ title, children, send, expected, wants, close }) {
-  const [asked, ask] = useState({ state: "asking" });
+  const [asked, ask] = useState({ state: "looking" });
   const start = () => {
     ask({ state: "asking" });
     send([]).then(close, (error) => {
@@ -40,9 +40,10 @@ export function GuardedChange({ title, children, send, expected, wants, close })
       else ask({ state: text === expected(text) ? "signing" : "differs", text });
     });
   };
-  useEffect(start, []);
   return html`<${Dialog} title=${title} close=${() => close()} wide>
     ${children}
+    ${asked.state === "looking" && html`<div class="actions"><${Button} onClick=${start}>Make this change<//>
+      <${Button} tone="quiet" onClick=${() => close()}>Not now<//></div>`}
     ${asked.state === "asking" && html`<${Loading}>Asking the service…<//>`}
     ${asked.state === "refused" && html`<${Failure} error=${asked.error} again=${start} />`}
     ${asked.state === "differs" && html`<${Notice} tone="bad" title="Do not sign this">
@@ -79,7 +80,7 @@ function Collecting({ text, wants, send, close }) {
     <${TextToSign} text=${text} />
     ${failure && html`<${Failure} error=${failure} />`}
     ${complete
-      ? html`<div class="actions"><${Button} busy=${busy} onClick=${() => finish(given)}>Make the change<//></div>`
+      ? html`<div class="actions"><${Button} busy=${busy} onClick=${() => finish(given)}>Make this change<//></div>`
       : html`<${SignatureForm} key=${given.length} text=${text} signers=${open} action="Sign" done=${add} cancel=${() => close()} />
         <p class="fine">Signers at other computers sign in to the portal, open Signers, and paste this text there. They send you their signature.</p>`}`;
 }

@@ -1,6 +1,7 @@
 // Withdrawals that wait for somebody: signers find theirs here.
 import { List } from "../app/list.js";
 import { Empty, Notice, Page } from "../app/parts.js";
+import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
 import { COLUMNS } from "./list.js";
@@ -32,5 +33,6 @@ export default function Approvals() {
     ${!can("withdrawals:write") && html`<${Notice}>This key may look, and not hand in signatures: that needs withdrawals:write.<//>`}
     <${List} label="Withdrawals that wait" path="/withdrawals/requests" columns=${SHOWN} filters=${FILTERS} every=${15}
       to=${(row) => `/withdrawals/${row.id}`}
-      empty=${html`<${Empty} title="Nothing waits for you">Large withdrawals show up here until enough signers have agreed.<//>`} /><//>`;
+      empty=${html`<${Empty} title="Nothing waits for you" actions=${can("merchant:read")
+        && html`<${Link} to="/signers" class="button quiet">Who has to sign<//>`}>Large withdrawals show up here until enough signers have agreed.<//>`} /><//>`;
 }

@@ -50,7 +50,7 @@ function ofAmount(asked, { balance, coin }, symbol) {
     return [line("bad", "There is not enough", words)];
   }
   const day = coin && !coin.settings?.useUsdLimits ? limit(coin.settings?.maxValueDaily) : null;
-  const words = day ? `At most ${day} ${symbol} go out in 24 hours, all withdrawals together.` : "";
+  const words = `Less the network's fee, where your account pays it.${day ? ` At most ${day} ${symbol} go out in 24 hours.` : ""}`;
   return [line("good", `${difference(balance.available, asked.amount)} ${symbol} are left afterwards`, words)];
 }
 

@@ -43,7 +43,7 @@ function fields(coins, balances, before) {
     { name: "to_address", label: "To address", kind: "text", required: true, mono: true, most: 128, value: before.to_address,
       hint: "Paste it. What is sent to a wrong address is lost." },
     { name: "amount", label: "Amount", kind: "amount", required: true, example: "0.5", value: before.amount,
-      hint: "In coin units. The network's fee comes on top of it." },
+      hint: "In coin units. The payee gets all of it: the network's fee is not taken off." },
     { name: "priority", label: "How fast", kind: "select", required: true, options: PRIORITIES, value: before.priority ?? "normal" },
     { name: "note", label: "Note", kind: "text", most: 500, value: before.note, hint: "For your books. It is kept with the withdrawal." },
   ];
