@@ -11,7 +11,7 @@ import { kind, summary } from "./words.js";
 export const Kind = ({ of }) => html`<${Status} value=${of.type} label=${kind(of)} tone=${of.type === "test" ? "calm" : "warn"} />`;
 
 const ENVIRONMENTS = [["production", "Production"], ["test", "Test"]];
-const STATUSES = [["active", "Active"], ["expired", "Expired"], ["revoked", "Revoked"]];
+const STATUSES = [["active", "Active"], ["suspended", "Suspended"], ["expired", "Expired"], ["revoked", "Revoked"]];
 
 /** The page "API keys". */
 export default function Keys({ me }) {
