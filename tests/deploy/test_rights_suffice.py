@@ -261,6 +261,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
             "/collections/{id}": collection["id"],
             "/networks/{network}": "ethereum",
             "/networks/last-number-block/{network}": "ethereum",
+            "/networks/{network}/rescan": "ethereum/rescan",
             "/networks/{network}/rescan/{id}": f"ethereum/rescan/{rescan['id']}",
             "/transactions/{txId}": transaction["id"],
             "/transactions/address/{address}": invoice["address"],
@@ -276,6 +277,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
             "/withdrawals/fees": "?coin=eth",
             "/whitelist/addresses/{id}": trusted["id"],
             "/payment-links/{id}": link,
+            "/merchants/{id}": journey.api("POST", "/v1/merchants", {"name": "Another"}, 201, key=admin)["data"]["id"],
             "/pay/{invoiceId}/status": f"{invoice['id']}/status",
             **given_back,
         }
