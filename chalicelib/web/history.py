@@ -54,6 +54,9 @@ def refunds(frame: Frame, shown: Mapping[str, Any], names: Mapping[str, str]) ->
 def _refund(frame: Frame, one: Mapping[str, Any], names: Mapping[str, str]) -> str:
     status, tone = one["status"], _TONES.get(one["status"], "calm")
     told = [frame.say(f"refunds.{status}")]
+    if status == "awaiting_claim":
+        way = escape(one["sentBy"]) if one.get("sentBy") else frame.say("refunds.own")
+        told.append(f"{frame.say('refunds.sentBy')} <bdi>{way}</bdi>")
     if status == "awaiting_claim" and "expiresAt" in one:
         told.append(f"{frame.say('refunds.until')} {parts.moment(frame, one['expiresAt'])}.")
     if status in ("pending", "processing", "completed"):

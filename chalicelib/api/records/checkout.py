@@ -72,6 +72,9 @@ class CheckoutRefund(AcceptedCoin):
     by: Annotated[Literal["address", "link"], Field(description=WAY, examples=["link"])]
     symbol: Annotated[str, Field(description="The coin's symbol.", examples=["USDT"])]
     amount: Money
+    sent_by: Annotated[
+        str, Field(description="How the shop sends the link, in its own words.", examples=["E-mail to j…@example.com"])
+    ] = None  # type: ignore[assignment]
     created_at: Annotated[Time, Field(description="When it was made.")]
     expires_at: Annotated[Time, Field(description="Until when the link can be used.")] = None  # type: ignore[assignment]
     tx_id: Annotated[str, Field(description="The transaction's hash, once it was sent.", examples=[HASH])] = None  # type: ignore[assignment]

@@ -46,6 +46,7 @@ class Refund(_Paid):
     fiat_amount: Annotated[Money, Field(description="In the mode `fiat`: what was asked for.", examples=["49.9"])] = None  # type: ignore[assignment]
     fiat_currency: Annotated[str, Field(description="Its currency: the invoice's.", examples=["EUR"])] = None  # type: ignore[assignment]
     reason: Annotated[str | None, Field(description="The merchant's word, which the payer sees.", examples=["Out of stock"])]
+    sent_by: Annotated[str, Field(description="How the merchant sends the link.", examples=["E-mail to j…@example.com"])] = None  # type: ignore[assignment]
 
 
 class PayoutLink(_Paid):

@@ -46,7 +46,8 @@ class Terms:
 
     `amount` is reserved, in units of `asset`; `fiat_amount` (plain decimal) the price in `fiat` that it was made from. `text` is
     the merchant's word to who is paid. Times in milliseconds since 1970; no `expires_at` where the address came with the request.
-    `hook` is its invoice's own webhook, which is told of it too.
+    `hook` is its invoice's own webhook, which is told of it too. `sent_by` says how the merchant sends the claim link; its payer
+    reads it on the invoice's page.
     """
 
     network: NetworkId
@@ -61,6 +62,7 @@ class Terms:
     metadata: dict[str, Any] = field(default_factory=dict)
     expires_at: int | None = None
     hook: InvoiceHook | None = None
+    sent_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

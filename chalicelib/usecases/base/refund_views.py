@@ -59,5 +59,6 @@ def refund_record(refund_id: str, terms: Terms, now: Standing, coin: Coin, claim
         "fiatCurrency": terms.fiat,
         "metadata": terms.metadata or None,
         "failureReason": now.failure,
+        "sentBy": terms.sent_by,
     }
     return record | {name: value for name, value in beside.items() if value is not None}

@@ -51,6 +51,8 @@ def _record(store: Store, shown: Shown, now_ms: int) -> dict[str, Any]:
     }
     if terms.expires_at is not None:
         record["expiresAt"] = iso(terms.expires_at)
+    if terms.sent_by is not None:
+        record["sentBy"] = terms.sent_by
     txid = None if shown.withdrawal is None else shown.withdrawal.txid
     link = None if txid is None else transaction_url(network, txid)
     return record | ({} if txid is None else {"txId": txid}) | ({} if link is None else {"explorerUrl": link})

@@ -38,6 +38,8 @@ class RefundWishes:
     expires_in: int | None = None
     gateway_url: str | None = None
     """The beginning of links where the deployment has no PUBLIC_URL."""
+    sent_by: str | None = None
+    """The way by which the merchant sends the link."""
 
 
 class Refunds:
@@ -82,6 +84,7 @@ class Refunds:
                 text=wishes.reason,
                 expires_at=now + (wishes.expires_in or DEFAULT_EXPIRY) * 1000 if wishes.address is None else None,
                 hook=known.invoice.hook,
+                sent_by=wishes.sent_by,
             )
             row = replace(next_version(known.row), ids=(*known.row.ids, refund_id))
             return self._making.prepared(Wanted(refund_id, tenant, price.coin, terms, destination), [Save(row)])

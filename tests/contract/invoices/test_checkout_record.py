@@ -17,7 +17,7 @@ from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import services
 from tests.support.edge import Calls
 from tests.support.memory_store import MemoryStore
-from tests.support.refunds import claimed, paid_invoice, refund
+from tests.support.refunds import ask_refund, claimed, paid_invoice, refund
 from tests.support.shop import PAYEE, Shop, open_shop
 from tests.support.stack import Stack
 
@@ -60,14 +60,17 @@ def test_payments_are_told_with_their_transactions(shop: Shop) -> None:
 
 def test_refunds_are_told_without_link_and_address(shop: Shop) -> None:
     invoice = paid_invoice(shop)
-    by_link = refund(shop, invoice, amount="0.1", reason="Out of stock")
+    by_link = refund(shop, invoice, amount="0.1", reason="Out of stock", sentBy="E-mail to <j>")
+    assert by_link["sentBy"] == "E-mail to <j>"
     refund(shop, invoice, amount="0.2", address=PAYEE)
     shown = status(shop, invoice)
     direct, linked = shown["refunds"]
     assert (direct["by"], direct["amount"], direct["symbol"], "expiresAt" in direct) == ("address", "0.2", "ETH", False)
     assert (linked["by"], linked["status"], linked["expiresAt"]) == ("link", "awaiting_claim", by_link["expiresAt"])
+    assert linked["sentBy"] == "E-mail to <j>" and "sentBy" not in direct
     token = by_link["claimUrl"].rpartition("/")[2]
     page = shop.stack.call("GET", f"/v1/pay/{invoice['id']}").body.decode()
+    assert "E-mail to &lt;j&gt;" in page
     for secret in (token, PAYEE, "Out of stock", "/claim/"):
         assert secret not in str(shown) and secret not in page, secret
     assert claimed(shop, by_link, PAYEE).status == 200
@@ -77,6 +80,11 @@ def test_refunds_are_told_without_link_and_address(shop: Shop) -> None:
     shop.turn()
     for each in status(shop, invoice)["refunds"]:
         assert each["status"] == "completed" and each["txId"].startswith("0x")
+
+
+def test_a_way_is_told_of_links_alone(shop: Shop) -> None:
+    answer = ask_refund(shop, paid_invoice(shop), mode="same", amount="0.1", address=PAYEE, sentBy="e-mail")
+    assert answer.status == 400 and "sentBy" in answer.body.decode()
 
 
 def test_reads_of_a_refunded_invoice(shop: Shop) -> None:

@@ -59,16 +59,27 @@ class RefundCreate(CamelRequest):
         AddressText | None, Field(description="Where to pay to. Without it the answer has a link that asks for it.")
     ] = None
     reason: Annotated[str | None, Field(max_length=500, description="Its payer sees it.", examples=["Out of stock"])] = None
+    sent_by: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=100,
+            description="How you send the link, in your words: the invoice's page shows it, and never the link.",
+            examples=["E-mail to j…@example.com"],
+        ),
+    ] = None
     expires_in: Annotated[
         ExpirySeconds | None, Field(description="Seconds in which the link can be used; 7 days by default.", examples=[604_800])
     ] = None
 
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
-        problems = []
-        if sent.get("address") is not None and sent.get("expiresIn") is not None and "expiresIn" not in wrong:
-            words = "must not be there together with address: there is nothing to claim"
-            problems.append(FieldProblem("expiresIn", shown("expiresIn", sent["expiresIn"]), (words,)))
+        words = "must not be there together with address: there is nothing to claim"
+        problems = [
+            FieldProblem(name, shown(name, sent[name]), (words,))
+            for name in ("expiresIn", "sentBy")
+            if sent.get("address") is not None and sent.get(name) is not None and name not in wrong
+        ]
         if sent.get("network") is not None and sent.get("coin") is None and sent.get("mode") == "fiat" and "network" not in wrong:
             problems.append(FieldProblem("coin", None, ("is required with network in the mode fiat",)))
         return problems
@@ -143,7 +154,7 @@ def create_refund(ctx: Ctx, body: RefundCreate) -> Answer:
     `whitelist_enforced` is on it may go to any address, as far as `refundDailyLimitUSD` of the merchant's settings allows.
     """
     asked = Asked(body.mode, None if body.amount is None else plain(body.amount), body.coin, body.network)
-    wishes = RefundWishes(body.address, body.reason, body.expires_in, ctx.gateway_url)
+    wishes = RefundWishes(body.address, body.reason, body.expires_in, ctx.gateway_url, body.sent_by)
     creating = ctx.services.refunds.creating(ctx.tenant, ctx.param("id"), asked, wishes)
     return ctx.create(creating, lambda made: made_record(ctx, made), secret=body.address is None)
 

@@ -13,7 +13,7 @@ export function paidCoins(invoice) {
 
 /** The body of the request. */
 export function refundOf(values) {
-  const { mode, amount, coin, to, address, reason, days } = values;
+  const { mode, amount, coin, to, address, reason, days, sentBy } = values;
   const body = { mode };
   if (amount) body.amount = amount;
   if (coin) {
@@ -23,6 +23,7 @@ export function refundOf(values) {
   }
   if (to === "address") body.address = address;
   else if (days !== undefined) body.expiresIn = Math.round(days * DAY);
+  if (to !== "address" && sentBy) body.sentBy = sentBy;
   if (reason) body.reason = reason;
   return body;
 }
@@ -49,6 +50,10 @@ export function refundFields(invoice, coins) {
     },
     { name: "address", label: "Address", kind: "text", mono: true, required: true, hint: "Ask the payer for it: the one that paid may be an exchange's.", when: (values) => values.to === "address" },
     { name: "days", label: "Days in which the link can be used", kind: "number", value: "7", when: (values) => values.to === "link" },
+    {
+      name: "sentBy", label: "How you send the link", kind: "text", most: 100, when: (values) => values.to === "link",
+      hint: "The invoice's page shows it, and never the link. For example: e-mail to j…@example.com.",
+    },
     { name: "reason", label: "Reason", kind: "text", most: 500, hint: "The payer sees it." },
   ];
 }
