@@ -6,6 +6,7 @@ import json
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,7 +83,7 @@ def test_an_invoice_from_the_form_to_its_refund(page: Browser, service: dict[str
 
 
 @pytest.mark.sweep
-def test_every_page_at_every_width_by_day_and_by_night(page: Browser, service: dict[str, Any], tmp_path: Any) -> None:
+def test_every_page_at_every_width_by_day_and_by_night(page: Browser, service: dict[str, Any], tmp_path: Path) -> None:
     made = api(
         service, "POST", "/invoices", {"currency": "eth", "network": "ethereum", "amount": "0.05", "description": HOSTILE * 9}
     )
@@ -236,7 +237,7 @@ def test_an_export_is_saved_waits_for_the_limit_and_goes_on(page: Browser, servi
 
 
 @pytest.mark.sweep
-def test_an_export_of_several_pages_has_each_invoice_once(page: Browser, service: dict[str, Any]) -> None:
+def test_an_export_of_several_pages_has_each_invoice_once(page: Browser, service: dict[str, Any], tmp_path: Path) -> None:
     # A test key may ask a hundred times a minute: each of these makes a part of them.
     keys = [api(service, "POST", "/api-keys", {"name": f"maker {n}", "permissions": ["full"]})["data"]["key"] for n in range(3)]
     own = {"base_url": service["base_url"], "keys": {str(place): key for place, key in enumerate(keys)}}
@@ -246,8 +247,6 @@ def test_an_export_of_several_pages_has_each_invoice_once(page: Browser, service
     body = json.dumps(wanted)
     # Before each page but the first another invoice arrives.
     page.run(f"""(() => {{
-        URL.createObjectURL = (blob) => {{ blob.text().then((text) => {{ window.saved = text; }}); return 'about:blank#'; }};
-        HTMLAnchorElement.prototype.click = function () {{}};
         const ask = window.fetch;
         window.fetch = async (url, options) => {{
             if (String(url).includes('cursor=')) await ask('v1/invoices', {{ method: 'POST', body: {json.dumps(body)},
@@ -255,10 +254,14 @@ def test_an_export_of_several_pages_has_each_invoice_once(page: Browser, service
             return ask(url, options);
         }};
     }})()""")
+    page.tell("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     press(page, "Export CSV")
     wait_for(page, "230 rows of invoices exported")
-    page.wait("Boolean(window.saved)")
-    rows = [line.split(",")[0] for line in page.run("window.saved").split("\r\n")[1:-1]]
+    until = time.monotonic() + WAITED
+    while not (saved := list(tmp_path.glob("invoices-*.csv"))):
+        assert time.monotonic() < until, "the browser saved no file"
+        time.sleep(0.05)
+    rows = [line.split(",")[0] for line in saved[0].read_text("utf-8-sig").split("\n")[1:-1]]
     assert rows == made[::-1], "newest first, none twice, none lost"
 
 
