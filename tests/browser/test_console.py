@@ -104,7 +104,7 @@ def test_a_withdrawal_that_waits_is_found_and_let_go_and_a_merchant_is_made(
     press(page, "Make its first key")
     press(page, "Make the key")
     wait_for(page, "It is shown this once")
-    key = page.run("document.querySelector('.notice code').textContent")
+    key = page.run("document.querySelector('.secret code').textContent")
     assert key.startswith("sk_test_") and key not in page.run("location.href")
     assert page.run("document.querySelector('h1').textContent") == f"Acme {MARKUP}"
 
@@ -208,7 +208,7 @@ def test_chain_and_ledger_are_compared_and_lag_is_seen(page: Browser, service: d
 PAGES = (
     "/", "/withdrawals", "/held", "/payments", "/strays", "/grey-list", "/solvency", "/wallets", "/collections", "/moves",
     "/staking", "/merchants", "/networks", "/networks/tron", "/networks/tron?tab=settings", "/networks/tron?tab=rescans",
-    "/coins", "/coins/new", "/coins/tron/usdt", "/key",
+    "/coins", "/coins/new", "/coins/tron/usdt", "/settings/keys", "/activity", "/key",
 )  # fmt: skip
 
 

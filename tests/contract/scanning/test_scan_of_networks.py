@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import network_id
 from chalicelib.domain.scanning.node_reports import NetworkReport, NodeReport
+from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import services
+from chalicelib.workers import poll
 from tests.support.stack import Stack
 
 ETHEREUM = network_id("live", "ethereum")
@@ -50,7 +54,9 @@ def test_a_poll_that_reaches_no_node_says_so_and_names_no_url(stack: Stack) -> N
     after = replace(before, status="active", rpc_url=f"http://127.0.0.1:9/{SECRET}", version=before.version + 1)
     wired.store.commit([Save(after)])
     wired.store.forget_catalogue()
-    report = wired.node_reports(after).note(None)
+    with pytest.raises(Failures):
+        poll.run("bsc")
+    report = wired.store.get(NetworkReport, network=after.id)
     assert report is not None
     assert (report.tip, report.nodes[0].state, report.nodes[0].latency_ms is None) == (None, "silent", False)
     assert SECRET not in repr(report)

@@ -2,43 +2,43 @@
 import { post, put } from "../app/api.js";
 import { Ask, Dialog, useDialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
-import { Button, Card, Code, Copy, Facts, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
+import { Button, Card, Code, Facts, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
+import { Unstored, show } from "../keys/unstored.js";
 import { Command } from "./pieces.js";
 
 const NAMES = { production: "Production", test: "Sandbox" };
 
 /** The page of one merchant. */
 export default function Merchant({ params, me }) {
-  const { data, error, loading, again, put: show } = useGet(`/merchants/${params.id}`);
+  const { data, error, loading, again, put: keep } = useGet(`/merchants/${params.id}`);
   return html`<${Page} title=${data?.name ?? "Merchant"}>
     <${Failure} error=${error} again=${again} />
     ${loading && !data && html`<${Loading} />`}
-    ${data && html`<${One} merchant=${data} me=${me} show=${show} again=${again} />`}
+    ${data && html`<${One} merchant=${data} me=${me} put=${keep} again=${again} />`}
+    <${Unstored} />
   <//>`;
 }
 
-function One({ merchant, me, show, again }) {
+function One({ merchant, me, put: keep, again }) {
   const [asked, ask, close] = useDialog();
-  const [made, make] = useState(null);
   const own = merchant.environments.find((each) => each.type === me.type);
   const suspended = merchant.environments.some((each) => ["suspended", "suspending"].includes(each.status));
   const unfinished = merchant.environments.find((each) => ["suspending", "resuming"].includes(each.status));
   const ended = (result) => {
     close();
-    if (result) show(result);
+    if (result) keep(result);
   };
   const keyMade = (key) => {
     close();
-    make(key);
+    show({ ...key, name: `the first key of ${merchant.name}` }, me.key_id);
     again();
   };
   return html`
-    ${made && html`<${NewKey} made=${made} merchant=${merchant} done=${() => make(null)} />`}
     ${unfinished && html`<${Notice} tone="warn" title=${`${NAMES[unfinished.type]}: it was cut short`}><p>Some of its keys do not say so yet. Do the same again: it goes on where it stopped.</p><//>`}
-    ${!made && own && !own.has_keys && html`<${Notice} tone="calm" title="It has no API key yet" actions=${can("keys:write") && html`<${Button} onClick=${() => ask("key")}>Make its first key<//>`}>
+    ${own && !own.has_keys && html`<${Notice} tone="calm" title="It has no API key yet" actions=${can("keys:write") && html`<${Button} onClick=${() => ask("key")}>Make its first key<//>`}>
       <p>Make its first ${me.type === "test" ? "sandbox" : "production"} key, and hand it over. The merchant makes all others with it.</p><//>`}
     ${suspended && html`<${Notice} tone="warn" title="Suspended" actions=${can("merchant:write") && html`<${Button} onClick=${() => ask("resume")}>Resume<//>`}>
       <p>Its API keys are refused and its withdrawals wait. Money that arrives is credited.</p>
@@ -79,11 +79,4 @@ function FirstKey({ merchant, me, done, close }) {
   return html`<${Dialog} title="Make its first key" close=${close}>
     <p class="soft">A ${me.type === "test" ? "sandbox" : "production"} key that may do all that a merchant can. It is shown once.</p>
     <${Form} fields=${fields} action="Make the key" submit=${submit} done=${done} cancel=${close} /><//>`;
-}
-
-/** The key, this once. */
-function NewKey({ made, merchant, done }) {
-  return html`<${Notice} tone="good" title=${`The first key of ${merchant.name}`} actions=${html`<${Button} tone="quiet" onClick=${done}>I have handed it over<//>`}>
-    <p><code>${made.key}</code> <${Copy} value=${made.key} what="API key" /></p>
-    <p>It is shown this once. Hand it to the merchant in a way that nobody else reads. With it the merchant signs in to the portal and makes other keys.</p><//>`;
 }

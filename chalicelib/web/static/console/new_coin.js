@@ -1,7 +1,7 @@
 // Registering a coin: the contract is read first, and what it says is looked at before anything is stored.
 import { newKey, post, put } from "../app/api.js";
 import { Form } from "../app/form.js";
-import { Button, Card, Code, Facts, Failure, Notice, Page } from "../app/parts.js";
+import { Button, Card, Code, Facts, Failure, Loading, Notice, Page } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { can, isTest } from "../app/session.js";
 import { html, useRef, useState } from "../app/ui.js";
@@ -18,7 +18,7 @@ export default function NewCoin({ query }) {
   return html`<${Page} title="Register a coin" lead="A token by its contract, or a network's own coin. What arrives from then on is credited.">
     ${made ? html`<${Made} coin=${made} again=${() => { look(null); make(null); }} />`
       : looked ? html`<${Check} looked=${looked} done=${make} back=${() => look(null)} />`
-        : networks.length > 0 && html`<${Contract} key=${token?.contractAddress ?? ""} networks=${networks} query=${token ?? query} done=${look} />
+        : networks.length === 0 ? html`<${Loading} />` : html`<${Contract} key=${token?.contractAddress ?? ""} networks=${networks} query=${token ?? query} done=${look} />
           ${isTest() && can("sandbox:write") && html`<${SandboxToken} networks=${networks} token=${token} done=${offer} />`}`}
   <//>`;
 }

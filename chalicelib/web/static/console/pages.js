@@ -1,6 +1,6 @@
 // The console's pages. Each is loaded when it is first gone to; what an admin key may not do is not shown.
 /** Headings of the menu, in their order. */
-export const groups = ["", "Money", "Screening", "Treasury", "Merchants", "Service"];
+export const groups = ["", "Money", "Screening", "Treasury", "Merchants", "Service", "Settings"];
 
 /** `needs`: the permissions without which a page is of no use; `menu`: its heading; without one it is reached from other pages. */
 export const pages = [
@@ -23,7 +23,10 @@ export const pages = [
   { path: "/networks", title: "Networks", needs: "networks:read", menu: "Service", load: () => import("./networks.js") },
   { path: "/networks/:network", title: "Network", needs: "networks:read", load: () => import("./network.js") },
   { path: "/coins", title: "Coins", needs: "coins:read", menu: "Service", load: () => import("./coins.js") },
-  { path: "/coins/new", title: "Register a coin", needs: "coins:write", load: () => import("./new_coin.js") },
+  { path: "/coins/new", title: "Register a coin", needs: ["coins:write", "networks:read"], load: () => import("./new_coin.js") },
   { path: "/coins/:network/:coin", title: "Coin", needs: "coins:read", load: () => import("./coin.js") },
-  { path: "/activity", title: "Activity", needs: "keys:read", menu: "Service", load: () => import("../keys/activity.js") },
+  { path: "/settings/keys", title: "API keys", needs: "keys:read", menu: "Settings", load: () => import("../keys/list.js") },
+  { path: "/settings/keys/new", title: "Generate New Key", needs: "keys:write", load: () => import("../keys/new.js") },
+  { path: "/settings/keys/:id", title: "API key", needs: "keys:read", load: () => import("../keys/details.js") },
+  { path: "/activity", title: "Activity", needs: "keys:read", menu: "Settings", load: () => import("./activity.js") },
 ];

@@ -11,10 +11,12 @@ export function Command({ children: command }) {
   return html`<p class="code"><code>${text}</code><${Copy} value=${text} what="command" /></p>`;
 }
 
-/** A merchant by its id, linked where this key may see merchants. */
+/** A merchant by its id, with its name where this key may see merchants. */
 export function Merchant({ id }) {
+  const { data } = useGet(id && can("merchant:read") ? `/merchants/${id}` : null);
   if (!id) return html`<span class="soft">the operator</span>`;
-  return html`<${Code} value=${id} what="merchant" head=${8} tail=${6} />${can("merchant:read") && html` <${Link} to=${`/merchants/${id}`}>Open<//>`}`;
+  if (!can("merchant:read")) return html`<${Code} value=${id} what="merchant" />`;
+  return html`<${Link} to=${`/merchants/${id}`}>${data?.name ?? id}<//>`;
 }
 
 /** The slugs of this realm's networks for filters and forms, as [slug, name]; empty until they are known. */
