@@ -25,7 +25,7 @@ from chalicelib.usecases.merchants.access import Usage, Window, source_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.counters import Counters
-from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.payer_transactions import PayerSigned, PayerTransactions, PayerTransfer
 from chalicelib.usecases.ports.store import Store
 
@@ -122,15 +122,10 @@ class InvoiceTransactions:
 
     def _sent(self, network: Network, invoice_id: str, signed: PayerSigned, now_ms: int) -> Sent:
         transactions, key = self._transactions(network), {"invoice": invoice_id, "txid": signed.txid}
-        try:
-            if self._store.get(PayerSent, **key) is None:
-                transactions.rehearse(signed.transfer)
-                self._counters.up(PayerSent, key, "sent", 1, ttl=(now_ms + LIFE_MS) // 1000 + _KEPT_SECONDS)
-            transactions.send(signed)
-        except InsufficientFunds as reason:
-            raise BusinessRule("from", "has too little, for the amount or for the network's fee: nothing was sent") from reason
-        except Refused as reason:
-            raise BusinessRule("transaction", f"is refused by the network: {reason}") from reason
+        if self._store.get(PayerSent, **key) is None:
+            _told(network, lambda: transactions.rehearse(signed.transfer))
+            self._counters.up(PayerSent, key, "sent", 1, ttl=(now_ms + LIFE_MS) // 1000 + _KEPT_SECONDS)
+        _told(network, lambda: transactions.send(signed))
         return Sent(signed.txid, network)
 
     def _sender(self, text: str) -> str:
@@ -144,6 +139,19 @@ class InvoiceTransactions:
         key = {"invoice": invoice_id, "caller": caller_of(invoice_id, source_of(source)), "hour": f"{now_ms // HOUR_MS:09d}"}
         if not self._counters.up(PayerSendings, key, "sent", MOST_SENT, ttl=end + _KEPT_SECONDS):
             raise TooManySent(Usage(_WINDOW, 0, end))
+
+
+def _told(network: Network, ask: Callable[[], None]) -> None:
+    """Ask the network; its refusals, and its silence, as rules for the caller."""
+    try:
+        ask()
+    except InsufficientFunds as reason:
+        raise BusinessRule("from", "has too little, for the amount or for the network's fee: nothing was sent") from reason
+    except Refused as reason:
+        raise BusinessRule("transaction", f"is refused by the network: {reason}") from reason
+    except (Unavailable, LookupError) as reason:
+        # 503 is no status of the interface, and a 500 would be an alarm: the transaction is right, and can be sent again.
+        raise BusinessRule("network", f"{network.name} does not answer now: send the same transaction again") from reason
 
 
 def _demand_network(found: Checkout) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from chalicelib.chains.tron.sending import Sending
 from chalicelib.domain.invoices.sendings import MOST_SENT, PayerSendings
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.wiring import services
 from tests.nodes.tron_shops import Shop
 from tests.support.tron import USDT, Customer
@@ -14,6 +16,10 @@ from tests.support.tron import USDT, Customer
 pytestmark = pytest.mark.nodes
 
 SUN = 1_000_000
+
+
+def silent(*_: Any) -> None:
+    raise Unavailable("nothing")
 
 
 class Till:
@@ -143,3 +149,15 @@ def test_a_transaction_refers_to_a_deep_block_and_ends_with_the_invoice(shop: Sh
     head = shop.node.call("wallet/getnowblock")["block_header"]["raw_data"]
     assert head["number"] - int(data["ref_block_bytes"], 16) >= 19
     assert 60_000 <= data["expiration"] - data["timestamp"] <= 121_000
+
+
+def test_a_network_that_does_not_answer_is_asked_again(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    till = Till(shop, "trx", "5")
+    unsigned = till.build()
+    with monkeypatch.context() as patch:
+        patch.setattr(Sending, "broadcast", silent)
+        assert "does not answer now: send the same transaction again" in till.send(unsigned, status=400)["message"]
+    assert till.send(unsigned)["txId"] == unsigned["txID"], "it was rehearsed, and is only sent"
+    shop.node.mine()
+    shop.run()
+    assert till.status == "confirming"

@@ -156,3 +156,91 @@ def test_names_are_text_and_icons_are_images() -> None:
     ]  # fmt: skip
     said = value(source, f"[[{', '.join(names)}].map(nameOf), [{', '.join(icons)}].map(iconOf)]")
     assert said == [["<b>Fox</b>", "MetaksaM", "x" * 40, None], [None] * 5 + ["data:image/svg+xml;base64,AA=="]]
+
+
+TRON = """
+import * as tron from "checkout/tron_link.js";
+globalThis.window = {};
+globalThis.setTimeout = (run) => { run(); };
+const ME = "TCNkawTmcQgYSU8nP8cHswT1QPjharxJr7";
+const asked = [];
+// The service: answers in order, [status, body], or nothing at all.
+function service(...answers) {
+  globalThis.fetch = async (path, { method, body, credentials, redirect }) => {
+    asked.push([method, path, JSON.parse(body), credentials, redirect]);
+    const answer = answers.shift();
+    if (!answer) throw new TypeError("Failed to fetch");
+    return { ok: answer[0] === 200, status: answer[0], json: async () => answer[1] };
+  };
+}
+const tried = async (run) => {
+  try { return { done: await run() ?? null }; } catch (e) { return { key: e.key, values: e.values, code: e.code }; }
+};
+const refusal = (field, message) => [400, { error: { message, details: { field } } }];
+const SIGNED = { raw_data_hex: "0a02", signature: "ab".repeat(65) };
+"""
+
+
+def test_tronlink_connects_in_both_its_forms() -> None:
+    said = value(
+        TRON,
+        """(async () => {
+          const web = { defaultAddress: { base58: ME } };
+          const modern = { request: async () => [ME] };
+          const older = { request: async () => ({ code: 200 }), tronWeb: web };
+          const answers = [await tried(() => tron.connect(modern))];
+          for (const code of [200, 4001, 4000]) {
+            window.tronLink = { ...older, request: async () => ({ code }) };
+            answers.push(await tried(() => tron.connect(window.tronLink)));
+          }
+          window.tronLink = { request: async () => "" };
+          answers.push(await tried(() => tron.connect(window.tronLink)));
+          answers.push(await tried(() => tron.connect({ request: async () => ["0x12"] })));
+          return answers;
+        })()""",
+    )
+    me = "TCNkawTmcQgYSU8nP8cHswT1QPjharxJr7"
+    assert [each.get("done") or each.get("key") or each.get("code") for each in said] == [
+        me, me, 4001, "waiting", "locked", "locked",
+    ]  # fmt: skip
+
+
+def test_a_wallet_on_another_chain_of_tron_is_told_where_it_tells() -> None:
+    said = value(
+        TRON,
+        """(async () => {
+          const on = (chain) => ({ request: async () => chain });
+          const there = (w, chain) => tron.isThere(w, chain);
+          return [await there(on("0x2B6653DC"), "0x2b6653dc"), await there(on("0xcd8690dc"), "0x2b6653dc"),
+            await there(on("0xcd8690dc"), null), await there({ request: async () => { throw new Error(); } }, "0x2b6653dc"),
+            await tried(() => tron.switchTo(on("0xcd8690dc"), "0x2b6653dc"))];
+        })()""",
+    )
+    assert said == [True, False, True, True, {"key": "wrongNetwork", "values": {}}]
+
+
+def test_a_signed_transaction_is_sent_until_there_is_an_answer() -> None:
+    said, asked = value(
+        TRON,
+        """(async () => {
+          const answers = [];
+          const go = async (...said) => {
+            service(...said);
+            answers.push(await tried(() => tron.send("pay/inv_1/transaction", SIGNED)));
+          };
+          await go(null, [500, {}], [200, { txId: "5c" }]);
+          await go(refusal("network", "silent"), [200, { txId: "5c" }]);
+          await go(null, null, null);
+          await go(refusal("from", "poor"));
+          await go(refusal("transaction", "does not pay what is missing now"));
+          await go([429, {}]);
+          return [answers, asked];
+        })()""",
+    )
+    assert [each.get("done") or each["key"] for each in said] == ["5c", "5c", "notSent", "tooLittle", "refused", "tooOften"]
+    assert said[4]["values"] == {"reason": "does not pay what is missing now"}
+    assert all(
+        each == ["PUT", "pay/inv_1/transaction", {"raw_data_hex": "0a02", "signature": "ab" * 65}, "omit", "error"]
+        for each in asked
+    )
+    assert len(asked) == 3 + 2 + 3 + 1 + 1 + 1

@@ -51,6 +51,7 @@ async function ask(method, path, body) {
   const refusal = said.error ?? {};
   const field = refusal.details?.field;
   if (answer.status === 400 && field === "from") throw new Problem("tooLittle");
+  if (answer.status === 400 && method === "PUT" && field === "network") throw new Error("no answer");
   if (answer.status === 400) throw new Problem("refused", { reason: String(refusal.message ?? "").slice(0, 300) });
   if (answer.status === 429) throw new Problem("tooOften");
   throw new Error(String(answer.status));
