@@ -344,3 +344,62 @@ def test_without_ed25519_and_without_a_mouse(
     assert page.run("document.activeElement.textContent") == "Sign and accept"
     approval = ask("GET", f"/withdrawals/{made['id']}")["data"]["approval"]
     assert [one["signer_id"] for one in approval["signatures"]] == ["alice"]
+
+
+PAGES = ("/withdrawals", "/approvals", "/refunds", "/claim-links", "/whitelist", "/signers")
+_FAILING = "window.fetch = async () => { throw new TypeError('Failed to fetch'); }; true"
+
+
+@pytest.mark.sweep
+def test_each_page_says_what_to_do_when_the_service_is_away(page: Browser, service: dict[str, Any], tmp_path: Path) -> None:
+    signed_in(page, service, KEY_NAME, "/key")
+    page.run("window.real = fetch; true")
+    for path in PAGES:
+        page.run(_FAILING)
+        go(page, path)
+        assert "Look at your connection" in wait_for(page, "The service can not be reached"), path
+        lists(page, tmp_path, f"away{path.replace('/', '-')}")
+        page.run("window.fetch = window.real; true")
+        press(page, "Try again")
+        page.wait("document.querySelector('main .notice.bad') === null")
+        go(page, "/key")
+
+
+@pytest.mark.sweep
+def test_a_new_withdrawal_is_looked_at_by_day_and_by_night(
+    page: Browser, service: dict[str, Any], ask: Ask, tmp_path: Path
+) -> None:
+    funded(ask)
+    signed_in(page, service, KEY_NAME, "/withdrawals/new")
+    press(page, "Go on")
+    wait_for(page, "To address is required")
+    lists(page, tmp_path, "new-wrong")
+    fill(page, {"Coin": "eth@ethereum", "To address": PAYEE[:-1], "Amount": "1000"})
+    press(page, "Go on")
+    wait_for(page, "This is no address of ethereum")
+    assert page.run("[...document.querySelectorAll('main button')].find(each => each.textContent.startsWith('Send')).disabled")
+    lists(page, tmp_path, "check-bad")
+    press(page, "Change something")
+    fill(page, {"To address": PAYEE, "Amount": "0.75"})
+    press(page, "Go on")
+    wait_for(page, "are left afterwards")
+    lists(page, tmp_path, "check-good")
+    # The answer is lost; the same button makes no second withdrawal.
+    page.run("""(() => { const real = fetch; window.fetch = async (...asked) => {
+        await real(...asked);
+        window.fetch = real;
+        throw new TypeError('Failed to fetch');
+    }; })()""")
+    press(page, "Send 0.75 ETH")
+    wait_for(page, "Send it again with the button below")
+    lists(page, tmp_path, "check-lost")
+    press(page, "Send 0.75 ETH")
+    wait_for(page, "On the chain")
+    assert ask("GET", "/withdrawals?limit=1&amount=0.75")["meta"]["pagination"]["total"] == 1
+    lists(page, tmp_path, "made")
+    made = page.run("location.hash").rpartition("/")[2]
+    if ask("GET", f"/withdrawals/{made}")["data"]["status"] == "pending":
+        press(page, "Cancel")
+        press(page, "Not now")
+    go(page, "/withdrawals")
+    lists(page, tmp_path, "list")

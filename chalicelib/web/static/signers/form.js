@@ -102,7 +102,7 @@ function MakeKey({ name, made }) {
     link.click();
     link.remove();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
-    say("The key file is saved on this computer. Give it to the signer, and keep no copy.");
+    say("The key file is saved on this computer: sign with it next. Afterwards it belongs to its signer alone.");
     made(publicKey);
   };
   return html`<${Button} tone="quiet" onClick=${make}>Make a key file<//><span class="fine" role="status">${said}</span>`;
