@@ -21,7 +21,8 @@ export default function Address({ params }) {
     <${Failure} error=${error} again=${again} />
     ${loading && !address && html`<${Loading} />`}
     ${address && html`
-      ${address.archived && html`<${Notice} tone="warn" title="Archived">It is hidden from the list. It is watched for ever: what arrives still counts.<//>`}
+      ${address.archived && html`<${Notice} tone="warn" title="Archived">It is hidden from the list. It is watched for ever:
+        what arrives still counts.<//>`}
       <${Card}><${Facts} rows=${[
         ["Address", html`<${Code} value=${address.address} head=${12} tail=${10} what="address" />`],
         ["Receives on", address.affectedNetworks.join(", ")],
@@ -30,9 +31,11 @@ export default function Address({ params }) {
         ["Made", html`<${Time} at=${address.createdAt} />`],
         ["Id", html`<${Code} value=${address.id} what="address id" />`],
       ]} />
-      ${address.metadata && html`<details><summary>Metadata</summary><pre tabindex="0">${JSON.stringify(address.metadata, null, 2)}</pre></details>`}<//>
+      ${address.metadata && html`<details><summary>Metadata</summary><pre
+        tabindex="0">${JSON.stringify(address.metadata, null, 2)}</pre></details>`}<//>
       <${Balances} path=${path} />
-      ${can("transactions:read") && html`<${Card} title="Transactions"><${List} label="Transactions of this address" path=${`${path}/transactions`}
+      ${can("transactions:read") && html`<${Card} title="Transactions"><${List} label="Transactions of this address"
+        path=${`${path}/transactions`}
         columns=${COLUMNS} to=${(row) => at`/transactions/${row.id}`} every=${15}
         empty=${html`<${Empty} title="Nothing came yet">What is sent to it shows up here.<//>`} /><//>`}`}
   <//>`;
@@ -40,8 +43,10 @@ export default function Address({ params }) {
 
 const PARTS = [
   { name: "coin", label: "Coin", show: (row) => `${row.symbol} on ${row.network}` },
-  { name: "balance", label: "On it", align: "end", show: (row) => html`<${Amount} value=${row.balance} symbol=${row.symbol} usd=${row.balanceUSD} />` },
-  { name: "unconfirmed", label: "On its way", align: "end", show: (row) => html`<${Amount} value=${row.unconfirmed} symbol=${row.symbol} />` },
+  { name: "balance", label: "On it", align: "end", show: (row) =>
+    html`<${Amount} value=${row.balance} symbol=${row.symbol} usd=${row.balanceUSD} />` },
+  { name: "unconfirmed", label: "On its way", align: "end",
+    show: (row) => html`<${Amount} value=${row.unconfirmed} symbol=${row.symbol} />` },
   { name: "frozen", label: "Held", align: "end", show: (row) => html`<${Amount} value=${row.frozen} symbol=${row.symbol} />` },
 ];
 
@@ -51,8 +56,10 @@ function Balances({ path }) {
   return html`<${Card} title="What lies on it">
     <${Failure} error=${error} again=${again} />
     ${!data && !error && html`<${Loading} />`}
-    ${data && there.length === 0 && html`<p class="soft">Nothing. What arrived may have been collected already: it is in your balances all the same.</p>`}
-    ${there.length > 0 && html`<${Table} label="Balances of this address" columns=${PARTS} rows=${there} rowKey=${(row) => `${row.network}:${row.coin}`} />`}
+    ${data && there.length === 0 && html`<p class="soft">Nothing. What arrived may have been collected already: it is in your
+      balances all the same.</p>`}
+    ${there.length > 0 && html`<${Table} label="Balances of this address" columns=${PARTS} rows=${there}
+      rowKey=${(row) => `${row.network}:${row.coin}`} />`}
   <//>`;
 }
 
@@ -61,8 +68,10 @@ function Actions({ address, path, show }) {
   const rename = async ({ label }) => (await put(path, { label: label ?? null })).data;
   return html`<${Button} tone="quiet" onClick=${() => ask("label")}>Change label<//>
     ${!address.archived && html`<${Button} tone="quiet" onClick=${() => ask("archive")}>Archive<//>`}
-    ${open === "label" && html`<${Dialog} title="Change the label" close=${close}><${Form} action="Save" submit=${rename} cancel=${close}
-      fields=${[{ name: "label", label: "Label", kind: "text", value: address.label, most: 200 }]} done=${(changed) => { show(changed); close(); }} /><//>`}
+    ${open === "label" && html`<${Dialog} title="Change the label"
+      close=${close}><${Form} action="Save" submit=${rename} cancel=${close}
+      fields=${[{ name: "label", label: "Label", kind: "text", value: address.label, most: 200 }]}
+        done=${(changed) => { show(changed); close(); }} /><//>`}
     ${open === "archive" && html`<${Ask} title="Archive this address?" action="Archive" close=${close}
       words="It is hidden from the list for good. It is watched for ever: what arrives still counts."
       run=${async () => show((await del(path)).data)} />`}`;

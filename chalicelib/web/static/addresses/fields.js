@@ -12,7 +12,8 @@ export function addressFields(networks, coins) {
   return [
     networks ? { ...network, kind: "select", options: networks } : { ...network, kind: "text", example: "ethereum" },
     { name: "mode", label: "It receives", kind: "select", options: MODES, empty: "What is usual here" },
-    coins ? { ...coin, kind: "select", options: (values) => coinsOn(coins, values.network) } : { ...coin, kind: "text", example: "usdt" },
+    coins ? { ...coin, kind: "select", options: (values) => coinsOn(coins, values.network) }
+      : { ...coin, kind: "text", example: "usdt" },
     { name: "label", label: "Label", kind: "text", most: 200, hint: "What you call it, such as a customer or a till." },
   ];
 }

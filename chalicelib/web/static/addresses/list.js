@@ -24,13 +24,15 @@ const COLUMNS = [
   { name: "address", label: "Address", show: (row) => html`<code>${shorten(row.address, 10, 8)}</code>` },
   { name: "label", label: "Label", sort: true },
   { name: "network", label: "Network", sort: true },
-  { name: "mode", label: "Receives", show: (row) => (row.coin ? `${row.coin.toUpperCase()} only` : MODES[row.mode] ?? row.mode) },
+  { name: "mode", label: "Receives", show: (row) => (row.coin ? `${row.coin.toUpperCase()} only`
+    : MODES[row.mode] ?? row.mode) },
   { name: "worth", label: "On it", align: "end", show: (row) => lying(worth(row)) },
   { name: "createdAt", label: "Made", sort: true, show: (row) => html`<${Time} at=${row.createdAt} />` },
 ];
 
 const filters = (networks) => [
-  networks ? { name: "network", label: "Network", kind: "select", options: networks } : { name: "network", label: "Network", kind: "text" },
+  networks ? { name: "network", label: "Network", kind: "select", options: networks }
+    : { name: "network", label: "Network", kind: "text" },
   { name: "label", label: "Label contains", kind: "text", op: "like" },
   { name: "address", label: "Address", kind: "text" },
   { name: "createdAt", label: "Made", kind: "time" },
@@ -41,9 +43,12 @@ export default function Addresses() {
   const networks = useNetworks();
   const [making, make, close] = useDialog();
   const button = can("addresses:create") && html`<${Button} onClick=${() => make()}>New address<//>`;
-  return html`<${Page} title="Addresses" actions=${button} lead="What is sent to them is credited to you, with or without an invoice.">
-    <${List} label="Addresses" path="/addresses" columns=${COLUMNS} filters=${filters(networks)} to=${(row) => at`/addresses/${row.id}`}
-      empty=${html`<${Empty} title="No address yet" actions=${button}>An invoice has an address of its own. Make others for customers who pay again and again.<//>`} />
+  return html`<${Page} title="Addresses" actions=${button}
+    lead="What is sent to them is credited to you, with or without an invoice.">
+    <${List} label="Addresses" path="/addresses" columns=${COLUMNS} filters=${filters(networks)}
+      to=${(row) => at`/addresses/${row.id}`}
+      empty=${html`<${Empty} title="No address yet" actions=${button}>An invoice has an address of its own. Make others for
+        customers who pay again and again.<//>`} />
     ${making && html`<${NewAddress} networks=${networks} close=${close} />`}
   <//>`;
 }

@@ -24,6 +24,7 @@ export default function Event({ params }) {
         ["Number among the events of its object", event.sequence],
         ["Id", html`<${Code} value=${event.id} what="event id" />`],
       ]} /><//>
-      <${Card} title="The record at that moment" actions=${html`<${Copy} value=${text} />`}><pre tabindex="0">${text}</pre><//>`}
+      <${Card} title="The record at that moment" actions=${html`<${Copy} value=${text} />`}><pre
+        tabindex="0">${text}</pre><//>`}
   <//>`;
 }

@@ -29,7 +29,8 @@ const FILTERS = [
 /** The page "Events". */
 export default function Events() {
   return html`<${Page} title="Events" lead="Everything that webhooks are told, for 30 days: also what nobody was told.">
-    <${List} label="Events" path="/events" columns=${COLUMNS} filters=${FILTERS} to=${(row) => at`/events/${row.id}`} every=${15}
+    <${List} label="Events" path="/events" columns=${COLUMNS} filters=${FILTERS} to=${(row) => at`/events/${row.id}`}
+      every=${15}
       empty=${html`<${Empty} title="Nothing happened yet">Make an invoice, and its events show up here.<//>`} />
   <//>`;
 }

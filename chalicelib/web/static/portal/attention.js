@@ -37,36 +37,45 @@ export function held(balances) {
 
 /** Webhooks that are not well. A pause is meant. */
 export function unwell(webhooks, now) {
-  return webhooks.map((webhook) => [webhook, health(webhook, now)]).filter(([, found]) => ["Off", "Failing"].includes(found.label)).map(([webhook, found]) => ({
-    tone: found.tone, text: `The webhook ${shorten(webhook.url, 32, 10)} is ${found.label === "Off" ? "turned off" : "failing"}`, to: at`/webhooks/${webhook.id}`,
+  return webhooks.map((webhook) => [webhook, health(webhook, now)]).filter(([, found]) =>
+    ["Off", "Failing"].includes(found.label)).map(([webhook, found]) => ({
+    tone: found.tone, text: `The webhook ${shorten(webhook.url, 32, 10)} is ${found.label === "Off" ? "turned off"
+      : "failing"}`, to: at`/webhooks/${webhook.id}`,
   }));
 }
 
 /** Keys that end within two weeks. Replaced ones are meant to end. */
 export function ending(keys, now) {
   return keys
-    .filter((key) => key.status === "active" && key.expires_at && !key.replaced_by && new Date(key.expires_at).getTime() - now < SOON)
-    .map((key) => ({ tone: "warn", text: `The API key “${key.name}” expires ${since(key.expires_at, now)}`, to: at`/settings/keys/${key.key_id}` }));
+    .filter((key) => key.status === "active" && key.expires_at && !key.replaced_by
+      && new Date(key.expires_at).getTime() - now < SOON)
+    .map((key) => ({ tone: "warn", text: `The API key “${key.name}” expires ${since(key.expires_at, now)}`,
+      to: at`/settings/keys/${key.key_id}` }));
 }
 
-/** Networks whose last scanned block is old, by many block times: payments on them are seen late. `used` are those that matter. */
+/** Networks whose last scanned block is old, by many block times. `used` are those that matter. */
 export function behind(networks, blocks, used, now) {
   const times = new Map(networks.map((network) => [network.network, network]));
   return blocks.flatMap(({ network, timestamp }) => {
     const known = times.get(network);
     if (!known || !used.has(network)) return [];
-    if (known.status !== "active") return [{ tone: "warn", text: `${known.name} is turned off: nothing is paid or seen there`, to: null }];
+    if (known.status !== "active") return [{ tone: "warn", text: `${known.name} is turned off: nothing is paid or seen there`,
+      to: null }];
     const age = timestamp === null ? 0 : now - new Date(timestamp).getTime();
     if (age < Math.max(LATE, known.blockTime * 20_000)) return [];
-    return [{ tone: "warn", text: `${known.name} is behind: its last block that was looked at is from ${since(timestamp, now)}. Payments there are seen later`, to: null }];
+    return [{ tone: "warn", text: `${known.name} is behind: its last block that was looked at is from ${since(timestamp,
+      now)}. Payments there are seen later`, to: null }];
   });
 }
 
 /** Invoices that somebody has to decide about: `partial` and `late` are how many there are, null where that is not known. */
 export function invoices(partial, late) {
   const items = [];
-  if (partial) items.push({ tone: "warn", text: `${countOf(partial, "invoice is", "invoices are")} part paid`, to: "/invoices", query: { status: "partial" } });
-  if (late) items.push({ tone: "warn", text: `${countOf(late, "expired invoice", "expired invoices")} got money all the same: refund it, or accept it`, to: "/invoices", query: { status: "expired", sort: "received", order: "desc" } });
+  if (partial) items.push({ tone: "warn", text: `${countOf(partial, "invoice is", "invoices are")} part paid`,
+    to: "/invoices", query: { status: "partial" } });
+  if (late) items.push({ tone: "warn", text: `${countOf(late, "expired invoice",
+    "expired invoices")} got money all the same: refund it, or accept it`, to: "/invoices",
+      query: { status: "expired", sort: "received", order: "desc" } });
   return items;
 }
 

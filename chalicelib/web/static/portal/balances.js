@@ -10,9 +10,12 @@ const part = (name, label) => ({
 
 export const BRIEF = [
   { name: "coin", label: "Coin", show: (row) => `${row.symbol} on ${row.network}` },
-  { name: "available", label: "Available", align: "end", show: (row) => html`<${Amount} value=${row.available} symbol=${row.symbol} />` },
-  { name: "pending", label: "On its way", align: "end", show: (row) => (isZero(row.pending) ? "" : html`<${Amount} value=${row.pending} symbol=${row.symbol} />`) },
-  { name: "balanceUSD", label: "Worth", align: "end", show: (row) => (row.balanceUSD === null ? "Not known" : fiat(row.balanceUSD)) },
+  { name: "available", label: "Available", align: "end", show: (row) =>
+    html`<${Amount} value=${row.available} symbol=${row.symbol} />` },
+  { name: "pending", label: "On its way", align: "end", show: (row) =>
+    (isZero(row.pending) ? "" : html`<${Amount} value=${row.pending} symbol=${row.symbol} />`) },
+  { name: "balanceUSD", label: "Worth", align: "end", show: (row) =>
+    (row.balanceUSD === null ? "Not known" : fiat(row.balanceUSD)) },
 ];
 const WHOLE = [
   { ...BRIEF[0], sort: "symbol" }, part("available", "Available"), part("frozen", "For withdrawals"), part("held", "Held"),
@@ -31,8 +34,10 @@ export const BalanceTable = ({ rows }) =>
 
 /** The page "Balances". */
 export default function Balances() {
-  return html`<${Page} title="Balances" lead="“Available” can be paid out. “For withdrawals” is reserved by those under way. “Held” waits for the operator's release. “On its way” was seen and is not confirmed yet.">
-    <${List} label="Balances" path="/balances" plain columns=${WHOLE} every=${15} rowKey=${(row) => `${row.network}:${row.coin}`}
+  return html`<${Page} title="Balances"
+    lead="Only “available” can be paid out. “Held” waits for the operator; “on its way” is not confirmed yet.">
+    <${List} label="Balances" path="/balances" plain columns=${WHOLE} every=${15}
+      rowKey=${(row) => `${row.network}:${row.coin}`}
       empty=${html`<${Empty} title="No money yet">What your customers pay shows up here.<//>`} />
   <//>`;
 }

@@ -21,7 +21,8 @@ export default function Overview() {
       <${Failure} error=${balances.error} again=${balances.again} />
       ${balances.loading && !balances.data && html`<${Loading} />`}
       ${balances.data && html`<${Received} balances=${balances.data} /><${Balances} balances=${balances.data} />`}`}
-    ${!can("balances:read") && html`<${Notice} tone="calm" title="This key may not see balances">Choose from the menu what it may do.<//>`}
+    ${!can("balances:read") && html`<${Notice} tone="calm" title="This key may not see balances">Choose from the menu what it
+      may do.<//>`}
   <//>`;
 }
 
@@ -42,7 +43,8 @@ function Attention({ balances }) {
   const { withdrawals, webhooks, keys, partial, late, networks, blocks } = answers;
   const used = new Set((balances ?? []).map((each) => each.network));
   const items = sorted([
-    ...waiting(withdrawals.data ?? [], withdrawals.page?.has_next), ...held(balances ?? []), ...unwell(webhooks.data ?? [], now),
+    ...waiting(withdrawals.data ?? [], withdrawals.page?.has_next), ...held(balances ?? []),
+      ...unwell(webhooks.data ?? [], now),
     ...ending(keys.data ?? [], now), ...invoices(partial.page?.total, late.page?.total),
     // The sandbox mines when it is asked to: an old block says nothing there.
     ...(isTest() ? [] : behind(networks.data ?? [], blocks.data ?? [], used, now)),
@@ -54,14 +56,18 @@ function Attention({ balances }) {
     ${failed && html`<${Failure} error=${failed.error} again=${() => all.forEach((each) => each.error && each.again())}
       title="Not everything could be looked at" />`}
     ${busy && items.length === 0 && html`<${Loading} />`}
-    ${!busy && items.length === 0 && !failed && html`<p class="calm-line"><span class="good"><${Icon} tone="good" /></span> Nothing: all is well.</p>`}
-    ${items.length > 0 && html`<ul class="attention">${items.map((item) => html`<li key=${item.text} class=${item.tone}><${Icon} tone=${item.tone} />
-      <span dir="auto">${item.to ? html`<${Link} to=${item.to} query=${item.query}>${item.text}<//>` : item.text}</span></li>`)}</ul>`}
+    ${!busy && items.length === 0 && !failed && html`<p class="calm-line"><span
+      class="good"><${Icon} tone="good" /></span> Nothing: all is well.</p>`}
+    ${items.length > 0 && html`<ul class="attention">${items.map((item) =>
+      html`<li key=${item.text} class=${item.tone}><${Icon} tone=${item.tone} />
+      <span dir="auto">${item.to ? html`<${Link} to=${item.to} query=${item.query}>${item.text}<//>`
+        : item.text}</span></li>`)}</ul>`}
   <//>`;
 }
 
 /** "31 May" */
-const date = (text) => new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" }).format(new Date(`${text}T00:00:00Z`));
+const date = (text) => new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short",
+  timeZone: "UTC" }).format(new Date(`${text}T00:00:00Z`));
 
 function Received({ balances }) {
   const days = perDay(balances, Date.now(), DAYS);
@@ -77,7 +83,8 @@ function Received({ balances }) {
     ${any
       ? html`<p class="big">${dollars(sum(...days.map((each) => each.usd)))}</p>
         <${Bars} title="Received per day, in US dollars" bars=${bars} labels=${["Day (UTC)", "Received"]} />
-        <p class="fine">By the day (UTC) on which it could be used, at its worth then. The best day: ${dollars(best.usd)} on ${date(best.day)}.</p>`
+        <p class="fine">By the day (UTC) on which it could be used, at its worth then. The best
+          day: ${dollars(best.usd)} on ${date(best.day)}.</p>`
       : html`<${Empty} title="Nothing yet">What your customers pay shows up here once it is confirmed.<//>`}
   <//>`;
 }
@@ -87,8 +94,10 @@ function Balances({ balances }) {
   const { usd, unknown } = total(rows);
   return html`<${Card} title="Balances" actions=${html`<${Link} to="/balances" class="button quiet">All balances<//>`}>
     ${rows.length === 0
-      ? html`<${Empty} title="No money yet" actions=${can("invoices:create") && html`<${Link} to="/invoices/new" class="button">New invoice<//>`}>
+      ? html`<${Empty} title="No money yet" actions=${can("invoices:create")
+      && html`<${Link} to="/invoices/new" class="button">New invoice<//>`}>
           Make an invoice, and send its link to whom it is for.<//>`
-      : html`<p class="big">${dollars(usd)}</p>${unknown && html`<p class="fine">Without the coins that have no fresh rate.</p>`}<${BalanceTable} rows=${rows} />`}
+      : html`<p class="big">${dollars(usd)}</p>${unknown && html`<p
+      class="fine">Without the coins that have no fresh rate.</p>`}<${BalanceTable} rows=${rows} />`}
   <//>`;
 }

@@ -11,8 +11,8 @@ export function lastDay(balances, now) {
 }
 
 /**
- * `count` days, oldest first: `{ day, usd, unknown, coins }`. `usd` is a decimal string; `unknown` says that a coin of that day has no
- * known worth; `coins` are `[{ symbol, network, amount }]`.
+ * `count` days, oldest first: `{ day, usd, unknown, coins }`. `usd` is a decimal string; `unknown`: a coin of
+ * that day has no known worth; `coins` are `[{ symbol, network, amount }]`.
  */
 export function perDay(balances, now, count = 30) {
   const end = new Date(`${lastDay(balances, now)}T00:00:00Z`).getTime();

@@ -11,17 +11,21 @@ import { ClockForm, MineForm, PayForm, RateForm, ReorgForm, SettleForm } from ".
 
 /** Tools that fit every page: [name, title, component]. */
 const ALWAYS = [
-  ["mine", "Mine blocks", MineForm], ["reorg", "Reorganise", ReorgForm], ["clock", "Move the clock", ClockForm], ["rate", "Set a rate", RateForm],
+  ["mine", "Mine blocks", MineForm], ["reorg", "Reorganise", ReorgForm], ["clock", "Move the clock", ClockForm],
+    ["rate", "Set a rate", RateForm],
 ];
 
 /** The tool of the object that a page shows: `{ name, title, show }`; null where it shows none. */
 function ofPage(path) {
   const invoice = match("/invoices/:id", path);
-  if (invoice && invoice.id !== "new" && can("invoices:read")) return { name: "pay", title: "Pay this invoice", show: () => html`<${PayInvoice} id=${invoice.id} />` };
+  if (invoice && invoice.id !== "new" && can("invoices:read")) return { name: "pay", title: "Pay this invoice",
+    show: () => html`<${PayInvoice} id=${invoice.id} />` };
   const address = match("/addresses/:id", path);
-  if (address && can("addresses:read")) return { name: "pay", title: "Pay into this address", show: () => html`<${PayAddress} id=${address.id} />` };
+  if (address && can("addresses:read")) return { name: "pay", title: "Pay into this address",
+    show: () => html`<${PayAddress} id=${address.id} />` };
   const withdrawal = match("/withdrawals/:id", path);
-  if (withdrawal?.id.startsWith("wd_")) return { name: "settle", title: "Settle this withdrawal", show: () => html`<${SettleForm} id=${withdrawal.id} />` };
+  if (withdrawal?.id.startsWith("wd_")) return { name: "settle", title: "Settle this withdrawal",
+    show: () => html`<${SettleForm} id=${withdrawal.id} />` };
   return null;
 }
 
@@ -49,11 +53,13 @@ function PayInvoice({ id }) {
   if (error) return html`<${Failure} error=${error} again=${again} />`;
   if (!invoice) return html`<${Loading} />`;
   if (!invoice.address) {
-    return html`<${Notice} tone="calm" title="No coin is chosen yet">The payer chooses on the checkout page: <${Out} href=${invoice.checkoutUrl}>open it<//>, choose, and
+    return html`<${Notice} tone="calm" title="No coin is chosen yet">The payer chooses on the checkout page: <${Out}
+      href=${invoice.checkoutUrl}>open it<//>, choose, and
       pay here afterwards.<//>`;
   }
   const missing = invoice.missing && !isZero(invoice.missing) ? invoice.missing : invoice.amount;
-  return html`<${PayForm} lock to=${{ address: invoice.address, network: invoice.network, coin: invoice.currency, amount: missing }} />`;
+  return html`<${PayForm} lock to=${{ address: invoice.address, network: invoice.network, coin: invoice.currency,
+    amount: missing }} />`;
 }
 
 function PayAddress({ id }) {

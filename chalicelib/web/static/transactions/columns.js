@@ -14,7 +14,8 @@ const state = (row) => {
 export const COLUMNS = [
   { name: "createdAt", label: "When", sort: true, show: (row) => html`<${Time} at=${row.createdAt} />` },
   { name: "type", label: "What", show: (row) => TYPES[row.type] ?? row.type },
-  { name: "amount", label: "Amount", sort: true, align: "end", show: (row) => html`<${Amount} value=${row.amount} symbol=${row.symbol} />` },
+  { name: "amount", label: "Amount", sort: true, align: "end",
+    show: (row) => html`<${Amount} value=${row.amount} symbol=${row.symbol} />` },
   { name: "network", label: "Network" },
   { name: "status", label: "Status", show: state },
   { name: "hash", label: "Transaction", show: (row) => html`<code title=${row.hash}>${shorten(row.hash)}</code>` },

@@ -25,7 +25,8 @@ function State({ found }) {
   const counting = found.status === "pending" && found.blockNumber !== null;
   return html`
     ${why && html`<${Notice} tone=${tone} title=${label}>${why}
-      ${counting && html`<${Progress} value=${found.confirmations} max=${found.requiredConfirmations} label="Confirmations" />`}<//>`}
+      ${counting && html`<${Progress} value=${found.confirmations} max=${found.requiredConfirmations} label="Confirmations"
+        />`}<//>`}
     ${found.flags.map((flag) => {
       const [own, name, words] = FLAGS[flag] ?? ["warn", flag, ""];
       return html`<${Notice} key=${flag} tone=${own} title=${name}>${words}<//>`;
@@ -36,9 +37,11 @@ function Details({ found }) {
   const { tone, label } = standing(found);
   const value = found.fiatValue;
   const invoice = found.invoiceId && (can("invoices:read")
-    ? html`<${Link} to=${at`/invoices/${found.invoiceId}`}><code>${found.invoiceId}</code><//>` : html`<code>${found.invoiceId}</code>`);
+    ? html`<${Link} to=${at`/invoices/${found.invoiceId}`}><code>${found.invoiceId}</code><//>`
+    : html`<code>${found.invoiceId}</code>`);
   const withdrawal = found.withdrawalId && (can("withdrawals:read")
-    ? html`<${Link} to=${at`/withdrawals/${found.withdrawalId}`}><code>${found.withdrawalId}</code><//>` : html`<code>${found.withdrawalId}</code>`);
+    ? html`<${Link} to=${at`/withdrawals/${found.withdrawalId}`}><code>${found.withdrawalId}</code><//>`
+    : html`<code>${found.withdrawalId}</code>`);
   return html`<${Card}><${Facts} rows=${[
     ["Amount", html`<span class="big"><${Amount} value=${found.amount} symbol=${found.symbol} /></span>`],
     ["Worth when it was paid", value && `${fiat(value.amount, value.currency)} (${value.source})`],

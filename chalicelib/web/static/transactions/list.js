@@ -13,8 +13,10 @@ const exportAs = exportOf("transactions");
 const filters = (networks) => [
   { name: "type", label: "What", kind: "select", options: [["deposit", TYPES.deposit], ["withdrawal", TYPES.withdrawal]] },
   { name: "status", label: "Status", kind: "select",
-    options: [["pending", "Not confirmed"], ["confirmed", "Confirmed"], ["failed", "Failed"], ["orphaned", "Fell out of the chain"]] },
-  networks ? { name: "network", label: "Network", kind: "select", options: networks } : { name: "network", label: "Network", kind: "text" },
+    options: [["pending", "Not confirmed"], ["confirmed", "Confirmed"], ["failed", "Failed"],
+      ["orphaned", "Fell out of the chain"]] },
+  networks ? { name: "network", label: "Network", kind: "select", options: networks }
+    : { name: "network", label: "Network", kind: "text" },
   { name: "coin", label: "Coin", kind: "text" },
   { name: "hash", label: "Hash", kind: "text" },
   { name: "address", label: "Address", kind: "text" },
@@ -25,6 +27,7 @@ const filters = (networks) => [
 export default function Transactions() {
   return html`<${Page} title="Transactions" lead="Every payment to your addresses, and every one that was made for you.">
     <${List} label="Transactions" path="/transactions" columns=${COLUMNS} filters=${filters(useNetworks())} every=${15}
-      exportAs=${exportAs} to=${(row) => at`/transactions/${row.id}`} empty=${html`<${Empty} title="Nothing yet">What is paid to you shows up here.<//>`} />
+      exportAs=${exportAs} to=${(row) => at`/transactions/${row.id}`}
+        empty=${html`<${Empty} title="Nothing yet">What is paid to you shows up here.<//>`} />
   <//>`;
 }

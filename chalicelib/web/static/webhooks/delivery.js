@@ -15,10 +15,12 @@ export default function Delivery({ params }) {
   const { data: delivery, error, loading, again } = useGet(path, { request: "true" }, { every: 15 });
   return html`<${Page} title=${delivery ? `Delivery of ${delivery.event}` : "Delivery"}
       actions=${delivery && can("webhooks:write") && html`<${Resend} delivery=${delivery} path=${path} again=${again} />`}>
-    ${delivery && html`<p class="fine"><${Link} to=${at`/webhooks/${delivery.webhookId}`}>All deliveries of this webhook<//></p>`}
+    ${delivery && html`<p class="fine"><${Link} to=${at`/webhooks/${delivery.webhookId}`}>All deliveries of this
+      webhook<//></p>`}
     <${Failure} error=${error} again=${again} />
     ${loading && !delivery && html`<${Loading} />`}
-    ${delivery && html`<${State} delivery=${delivery} /><${Request} delivery=${delivery} /><${Attempts} delivery=${delivery} />`}
+    ${delivery && html`<${State} delivery=${delivery} /><${Request} delivery=${delivery} /><${Attempts} delivery=${delivery}
+      />`}
   <//>`;
 }
 
@@ -66,23 +68,30 @@ function State({ delivery }) {
 function Request({ delivery }) {
   const sent = delivery.request;
   if (!sent) return null;
-  return html`<${Card} title="What is sent" actions=${sent.body && html`<${Copy} value=${sent.body} label="Copy exact body" />`}>
-    <p><strong>POST</strong> ${sent.url ? html`<code>${sent.url}</code>` : html`<span class="soft">The webhook was deleted</span>`}</p>
+  return html`<${Card} title="What is sent" actions=${sent.body
+    && html`<${Copy} value=${sent.body} label="Copy exact body" />`}>
+    <p><strong>POST</strong> ${sent.url ? html`<code>${sent.url}</code>`
+      : html`<span class="soft">The webhook was deleted</span>`}</p>
     <${Facts} rows=${Object.entries(sent.headers).map(([name, value]) => [name, html`<code>${value}</code>`])} />
     ${sent.body
       ? html`<pre tabindex="0" aria-label="Body, indented">${pretty(sent.body)}</pre>
-        <p class="fine">Indented here. The signature is over the exact bytes, which you can copy; it is made anew for each attempt, with the time of that.</p>`
-      : html`<p class="soft">${can("events:read") ? "The event is forgotten after 30 days." : "The body is an event: this key may not see events (events:read)."}</p>`}
+        <p class="fine">Indented here. The signature is over the exact bytes, which you can copy; it is made anew for each
+          attempt, with the time of that.</p>`
+      : html`<p class="soft">${can("events:read") ? "The event is forgotten after 30 days."
+      : "The body is an event: this key may not see events (events:read)."}</p>`}
   <//>`;
 }
 
 function Attempts({ delivery }) {
   if (delivery.attempts.length === 0) return html`<${Card} title="Attempts"><p class="soft">None yet.</p><//>`;
   const newest = delivery.attempts.map((attempt, place) => ({ ...attempt, number: place + 1 })).reverse();
-  return html`<${Card} title="Attempts">${newest.map((attempt) => html`<section key=${attempt.number} aria-label=${`Attempt ${attempt.number}`}>
+  return html`<${Card} title="Attempts">${newest.map((attempt) =>
+    html`<section key=${attempt.number} aria-label=${`Attempt ${attempt.number}`}>
     <h3>Attempt ${attempt.number} <${Status} tone=${succeeded(attempt) ? "good" : "bad"} label=${outcome(attempt)} /></h3>
-    <p class="fine"><${Time} at=${attempt.at} />, ${attempt.durationMs} ms${attempt.nextAttemptAt && html`; the next one was due <${Time} at=${attempt.nextAttemptAt} />`}</p>
-    ${attempt.responseBody && html`<pre tabindex="0" dir="auto" aria-label=${`Answer to attempt ${attempt.number}`}>${attempt.responseBody}</pre>`}
+    <p class="fine"><${Time} at=${attempt.at} />, ${attempt.durationMs} ms${attempt.nextAttemptAt
+      && html`; the next one was due <${Time} at=${attempt.nextAttemptAt} />`}</p>
+    ${attempt.responseBody && html`<pre tabindex="0" dir="auto"
+      aria-label=${`Answer to attempt ${attempt.number}`}>${attempt.responseBody}</pre>`}
     ${attempt.responseBody === "" && html`<p class="fine">The answer had no body.</p>`}
   </section>`)}<//>`;
 }

@@ -26,7 +26,8 @@ export default function Webhook({ params, query }) {
     <${Failure} error=${error} again=${again} />
     ${loading && !webhook && html`<${Loading} />`}
     ${webhook && html`<${State} webhook=${webhook} />
-      <${Tabs} label="About this webhook" tabs=${TABS} chosen=${tab} choose=${(name) => go(path, { tab: name }, { replace: true })}>
+      <${Tabs} label="About this webhook" tabs=${TABS} chosen=${tab}
+        choose=${(name) => go(path, { tab: name }, { replace: true })}>
         ${tab === "deliveries" && html`<${Deliveries} webhook=${webhook} />`}
         ${tab === "again" && html`<${Redeliveries} webhook=${webhook} />`}
         ${tab === "events" && html`<${Told} webhook=${webhook} />`}
@@ -61,7 +62,8 @@ function State({ webhook }) {
 
 function Told({ webhook }) {
   if (webhook.events.includes("*")) return html`<p>It is told of everything, also of events that come to be known later.</p>`;
-  return html`<ul class="plain">${webhook.events.map((name) => html`<li key=${name}>${eventWords(name)} <code>${name}</code></li>`)}</ul>`;
+  return html`<ul class="plain">${webhook.events.map((name) =>
+    html`<li key=${name}>${eventWords(name)} <code>${name}</code></li>`)}</ul>`;
 }
 
 function Actions({ webhook, path, show }) {
@@ -80,7 +82,8 @@ function Actions({ webhook, path, show }) {
     ${open === "pause" && html`<${Ask} title="Pause this webhook?" action="Pause" run=${status("paused")} close=${close}
       words="What it is to be told is kept, and sent in order when it goes on." />`}
     ${open === "on" && html`<${Ask} title="Let this webhook go on?" action="Go on" run=${status("active")} close=${close}
-      words=${webhook.status === "paused" ? "What was kept meanwhile is sent now." : "Nothing was kept while it was off. Send again what it missed, afterwards."} />`}
+      words=${webhook.status === "paused" ? "What was kept meanwhile is sent now."
+        : "Nothing was kept while it was off. Send again what it missed, afterwards."} />`}
     ${open === "change" && html`<${Change} webhook=${webhook} path=${path} show=${show} close=${close} />`}
     ${open === "rotate" && html`<${Rotate} path=${path} close=${close} />`}
     ${open === "delete" && html`<${Ask} title="Delete this webhook?" tone="danger" action="Delete" typed=${hostOf(webhook.url)}
@@ -91,7 +94,8 @@ function Actions({ webhook, path, show }) {
 /** Sends a test event, and leads to what comes of it. */
 function Test({ path, close }) {
   const run = async () => (await post(`${path}/test`)).data;
-  return html`<${Ask} title="Send a test event?" action="Send" run=${run} words=${html`<p>The event <code>webhook.test</code> is signed and sent as every other.</p>`}
+  return html`<${Ask} title="Send a test event?" action="Send" run=${run}
+    words=${html`<p>The event <code>webhook.test</code> is signed and sent as every other.</p>`}
     close=${(sent) => { close(); if (sent) { go(at`/deliveries/${sent.id}`); lookSoon(); } }} />`;
 }
 
@@ -106,7 +110,8 @@ function Change({ webhook, path, show, close }) {
 function Rotate({ path, close }) {
   const [made, show] = useDialog();
   if (made) return html`<${Secret} title="Your webhook's new secret" secret=${made.secret} close=${close} />`;
-  const submit = async ({ overlap }, options) => (await post(`${path}/rotate-secret`, { overlap: Number(overlap) }, options)).data;
+  const submit = async ({ overlap }, options) => (await post(`${path}/rotate-secret`, { overlap: Number(overlap) },
+    options)).data;
   return html`<${Dialog} title="Give it a new secret" close=${close}>
     <${Form} fields=${ROTATION} action="Make the secret" submit=${submit} done=${show} cancel=${close} />
   <//>`;

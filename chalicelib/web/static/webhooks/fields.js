@@ -2,11 +2,13 @@
 import { EVENTS, NAMES } from "./words.js";
 
 const url = (value) => ({
-  name: "url", label: "URL", kind: "text", required: true, value, mono: true, example: "https://shop.example/webhooks", most: 2048,
+  name: "url", label: "URL", kind: "text", required: true, value, mono: true, example: "https://shop.example/webhooks",
+    most: 2048,
   hint: "Where events are sent by POST: https, and a public host.",
 });
 const which = (value) => ({
-  name: "which", label: "What it is told", kind: "select", required: true, value, options: [["all", "Everything"], ["some", "Some events"]],
+  name: "which", label: "What it is told", kind: "select", required: true, value,
+    options: [["all", "Everything"], ["some", "Some events"]],
 });
 const some = (values) => values.which === "some";
 

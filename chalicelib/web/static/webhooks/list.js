@@ -16,12 +16,14 @@ const told = (webhook) => (webhook.events.includes("*") ? "Everything" : countOf
 
 const COLUMNS = [
   { name: "url", label: "URL", sort: true, show: (row) => html`<code title=${row.url}>${shorten(row.url, 40, 12)}</code>` },
-  { name: "status", label: "Health", sort: true, show: (row) => { const found = health(row); return html`<${Status} tone=${found.tone} label=${found.label} />`; } },
+  { name: "status", label: "Health", sort: true, show: (row) => { const found = health(row); return html`<${Status}
+    tone=${found.tone} label=${found.label} />`; } },
   { name: "events", label: "Is told", show: told },
   { name: "createdAt", label: "Made", sort: true, show: (row) => html`<${Time} at=${row.createdAt} />` },
 ];
 const FILTERS = [
-  { name: "status", label: "Status", kind: "select", options: [["active", "Active"], ["paused", "Paused"], ["disabled", "Off"]] },
+  { name: "status", label: "Status", kind: "select", options: [["active", "Active"], ["paused", "Paused"],
+    ["disabled", "Off"]] },
   { name: "url", label: "URL contains", kind: "text", op: "like" },
 ];
 
@@ -30,9 +32,12 @@ export default function Webhooks() {
   const [making, make, close] = useDialog();
   const may = can("webhooks:write");
   const button = may && html`<${Button} onClick=${() => make()}>New webhook<//>`;
-  return html`<${Page} title="Webhooks" actions=${button} lead="Your server is told of what happens: each event is sent until it is answered with success.">
-    <${List} label="Webhooks" path="/webhooks" columns=${COLUMNS} filters=${FILTERS} to=${(row) => at`/webhooks/${row.id}`} every=${30}
-      empty=${html`<${Empty} title="No webhook yet" actions=${button}>Name the URL of your server, and it is told of payments at once.<//>`} />
+  return html`<${Page} title="Webhooks" actions=${button}
+    lead="Your server is told of what happens: each event is sent until it is answered with success.">
+    <${List} label="Webhooks" path="/webhooks" columns=${COLUMNS} filters=${FILTERS} to=${(row) => at`/webhooks/${row.id}`}
+      every=${30}
+      empty=${html`<${Empty} title="No webhook yet" actions=${button}>Name the URL of your server, and it is told of payments
+        at once.<//>`} />
     ${making && html`<${NewWebhook} close=${close} />`}
   <//>`;
 }

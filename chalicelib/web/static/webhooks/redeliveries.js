@@ -21,7 +21,8 @@ export function Redeliveries({ webhook }) {
     ${can("webhooks:write") && html`<${Card} title="Send the events of a time again">
       ${webhook.status === "disabled"
         ? html`<p>Turn the webhook on first.</p>`
-        : html`<${Form} fields=${REDELIVERY} action="Send again" submit=${submit} done=${(job) => add([job, ...fresh])} say="It has begun: see below how far it is." />`}<//>`}
+        : html`<${Form} fields=${REDELIVERY} action="Send again" submit=${submit} done=${(job) => add([job, ...fresh])}
+        say="It has begun: see below how far it is." />`}<//>`}
     <${Failure} error=${error} again=${again} />
     ${loading && !jobs && html`<${Loading} />`}
     ${jobs && all.length === 0 && html`<p class="soft">Nothing was sent again in the last 30 days.</p>`}
@@ -40,7 +41,8 @@ function Job({ first, webhook }) {
   return html`<${Card} title=${`Events from ${moment(job.from)} to ${moment(job.to)}`}
       actions=${running && can("webhooks:write") && html`<${Button} tone="quiet" onClick=${cancel}>Stop<//>`}>
     ${running && html`<div class="progress"><progress aria-label="Sending again"></progress></div>`}
-    <p role="status">${countOf(job.looked, "event")} looked at: ${amount(job.made)} sent again, ${amount(job.skipped)} needed nothing.</p>
+    <p role="status">${countOf(job.looked, "event")} looked at: ${amount(job.made)} sent again, ${amount(job.skipped)} needed
+      nothing.</p>
     <${Failure} error=${failure} />
     <${Facts} rows=${[
       ["Status", html`<${Status} value=${job.status} />`],
@@ -49,6 +51,7 @@ function Job({ first, webhook }) {
       ["Began", html`<${Time} at=${job.createdAt} />`],
       ["Ended", job.finishedAt && html`<${Time} at=${job.finishedAt} />`],
     ]} />
-    ${job.made > 0 && html`<p><${Link} to=${at`/webhooks/${webhook.id}`} query=${{ tab: "deliveries", redeliveryId: job.id }}>Its deliveries<//></p>`}
+    ${job.made > 0 && html`<p><${Link} to=${at`/webhooks/${webhook.id}`}
+      query=${{ tab: "deliveries", redeliveryId: job.id }}>Its deliveries<//></p>`}
   <//>`;
 }

@@ -10,7 +10,8 @@ export function Secret({ title, secret, close }) {
     <${Notice} tone="warn" title="Keep it now">It is shown this once. Your receiver verifies with it that a message is ours.<//>
     <pre tabindex="0" aria-label="Secret">${secret}</pre>
     <div class="actions"><${Copy} value=${secret} label="Copy secret" /></div>
-    <label class="check"><input type="checkbox" checked=${kept} onChange=${(event) => keep(event.currentTarget.checked)} /><span>I have kept it</span></label>
+    <label class="check"><input type="checkbox" checked=${kept} onChange=${(event) => keep(event.currentTarget.checked)}
+      /><span>I have kept it</span></label>
     <div class="actions"><${Button} disabled=${!kept} onClick=${close}>Done<//></div>
   <//>`;
 }
