@@ -6,6 +6,7 @@ What each endpoint refuses, and what it does in the long run, is in the tests of
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ import pytest
 
 from chalicelib.api import resources
 from chalicelib.api.routes import ROUTES
+from chalicelib.domain.merchants.activity import Activity
+from chalicelib.wiring import services
 from tests.support.shop import PAYEE
 from tests.support.stack import Response, Stack
 
@@ -27,9 +30,14 @@ class Caller:
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
+        self.changes: list[tuple[str, str, Response]] = []
+        """Requests that may change something, with their answers."""
 
     def call(self, method: str, path: str, body: Any = None, /, *, key: str = "client_test", **query: Any) -> Response:
-        return self.stack.call(method, path, self.stack.keys[key], json=body, query=query or None)
+        answer = self.stack.call(method, path, self.stack.keys[key], json=body, query=query or None)
+        if method != "GET":
+            self.changes.append((method, path, answer))
+        return answer
 
     def ok(self, status: int, method: str, path: str, body: Any = None, /, **more: Any) -> Any:
         answer = self.call(method, path, body, **more)
@@ -1049,7 +1057,36 @@ def _(a: Caller) -> None:
 
 @pytest.mark.parametrize("one", ROWS, ids=lambda one: f"{one.table}: {one.method} {one.path}")
 def test_row(one: Row, stack: Stack) -> None:
-    one.run(Caller(stack))
+    """It answers as its table says, and what it changed is recorded: each change once, and nothing that was refused."""
+    caller = Caller(stack)
+    one.run(caller)
+    recorded = Counter(record.request_id for record in services().store.every(Activity))
+    done = set()
+    for method, path, answer in caller.changes:
+        made = answer.status < 400 and _changes(method, path)
+        if made and (method, path) in done:
+            continue  # the same again may change nothing
+        assert recorded[answer.headers["x-request-id"]] == int(made), (method, path, answer.status)
+        if made and method != "POST":
+            done.add((method, path))
+
+
+def _changes(method: str, path: str) -> bool:
+    """Whether a request that succeeds is one with a key that changes something."""
+    bare = path.partition("?")[0].removeprefix("/v1")
+    for route in ROUTES:
+        pattern = re.sub(r"\\?\{\w+\\?\}", "[^/]+", re.escape(route.path))
+        if route.method == method and re.fullmatch(pattern, bare):
+            return route.level != "public" and (method, route.path) not in UNCHANGING
+    raise LookupError(f"{method} {path} is no route")
+
+
+UNCHANGING = {
+    ("POST", "/addresses/validate"),
+    ("PUT", "/coins/precreate-token"),
+    ("POST", "/webhooks/deliveries/{id}/redeliver"),  # in its row the delivery is on its way already
+}
+"""Routes that only look, or find nothing to change."""
 
 
 def test_every_table_has_all_its_rows() -> None:

@@ -58,7 +58,7 @@ def test_permissions_in_a_few_words() -> None:
     assert of("summary(PRESETS.full)") == "Everything"
     assert of("summary(['balances:read', 'events:read', 'coins:read'])") == "See balances, see events, and 1 other thing"
     assert of("dangers(['balances:read'])") == []
-    assert of("dangers(['withdrawals:create'])") == ["It can send money away."]
+    assert of("[dangers(['withdrawals:create']), dangers(['withdrawals:create'], 'test')]") == [["It can send money away."], []]
 
 
 def test_a_new_key_is_asked_for_without_what_was_left_empty() -> None:

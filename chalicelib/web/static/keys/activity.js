@@ -11,8 +11,11 @@ import { EVERY } from "./known.js";
 const METHODS = [["POST", "Made or done"], ["PUT", "Changed"], ["DELETE", "Removed or cancelled"]];
 const ENVIRONMENTS = [["production", "Production"], ["test", "Test"]];
 
+const LEAD = "Each change that was made with one of your keys, kept for a year. What was refused changed nothing, and is not here.";
+const OPERATORS = "What any admin key changed on the operator's routes, and what your own keys changed besides; kept for a year.";
+
 /** The page "Activity". `pageOf(id)` is the page of an object or a key, or null: then its id is not linked. */
-export function Activity({ me, query, pageOf = () => null }) {
+export function Activity({ me, query, pageOf = () => null, lead = LEAD }) {
   const keys = useGet("/api-keys", { ...EVERY, limit: 100 });
   const named = (keys.data ?? []).map((key) => [key.key_id, `${key.name} (${key.key_prefix}…)`]);
   const asked = query.key_id;
@@ -31,7 +34,7 @@ export function Activity({ me, query, pageOf = () => null }) {
     { name: "object_id", label: "On what", show: (row) => html`<${What} row=${row} pageOf=${pageOf} />` },
   ];
   const everything = me.type === "production" && !query.type ? EVERY : {};
-  return html`<${Page} title="Activity" lead="Each change that was made with one of your keys, kept for a year. What was refused changed nothing, and is not here.">
+  return html`<${Page} title="Activity" lead=${lead}>
     <${List} path="/activity" label="Activity" columns=${columns} filters=${filters} query=${everything}
       empty=${html`<${Empty} title="Nothing was changed yet">Whatever your keys change shows up here.<//>`} />
   <//>`;
@@ -58,5 +61,5 @@ function Named({ id, pageOf }) {
 
 /** The same without links: for the console, which shows nothing of a merchant's own. */
 export default function ActivityOfOperators({ me, query }) {
-  return html`<${Activity} me=${me} query=${query} />`;
+  return html`<${Activity} me=${me} query=${query} lead=${OPERATORS} />`;
 }

@@ -65,6 +65,7 @@ const KeyLink = ({ id }) => html`<${Link} to=${at`/settings/keys/${id}`} title=$
 
 function Shown({ record }) {
   const { ip_whitelist: addresses, rate_limit: minute, daily_limit: daily } = record.restrictions;
+  const warned = record.status === "active" ? dangers(record.permissions, record.type) : [];
   return html`<${Card} title="Key" actions=${html`<${Link} to="/settings/activity" query=${{ key_id: record.key_id, ...(record.type === "test" ? { type: "test" } : {}) }} class="button quiet">What it did<//>`}>
       <${Facts} rows=${[
         ["Status", html`<${Status} value=${record.status} />`],
@@ -82,7 +83,7 @@ function Shown({ record }) {
       ]} /><//>
     <${Card} title="It may"><ul class="facts-list">${record.permissions.map((name) => html`<li key=${name}>${inWords(name)} <code class="soft">${name}</code></li>`)}</ul>
       ${record.permissions.length === 0 && html`<p>Nothing.</p>`}
-      ${record.status === "active" && dangers(record.permissions).length > 0 && html`<p class="fine">${dangers(record.permissions).join(" ")}</p>`}<//>`;
+      ${warned.length > 0 && html`<p class="fine">${warned.join(" ")}</p>`}<//>`;
 }
 
 function Change({ record, me, finish, leave }) {

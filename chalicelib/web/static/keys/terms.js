@@ -38,7 +38,7 @@ export function Terms({ me, known, action, submit, done, cancel }) {
       hint: `In your time zone. Empty: ${known ? "never" : "as your own key"}.`,
     },
   ];
-  return html`<${Form} fields=${fields} action=${action} submit=${(values, more) => submit(values, more).catch((error) => complain(error, values))} done=${done} cancel=${cancel} below=${(values) => html`<${Allowed} values=${values} />`} />`;
+  return html`<${Form} fields=${fields} action=${action} submit=${(values, more) => submit(values, more).catch((error) => complain(error, values))} done=${done} cancel=${cancel} below=${(values) => html`<${Allowed} values=${values} type=${known?.type ?? values.type ?? me.type} />`} />`;
 }
 
 const most = (known) => `It can only lower what is usual for its environment. Empty: ${known ? "the usual" : "as your own key"}.`;
@@ -69,9 +69,9 @@ function ofNew(me) {
 }
 
 /** What the choice lets the key do, before it is made. */
-function Allowed({ values }) {
+function Allowed({ values, type }) {
   const permissions = permissionsOf(values).flatMap((name) => PRESETS[name] ?? [name]).filter(Boolean);
-  const warned = dangers(permissions);
+  const warned = dangers(permissions, type);
   if (permissions.length === 0) return null;
   return html`<section aria-label="What this key may do" class="terms">
     ${values.preset !== "chosen" && html`<details><summary>It may do ${countOf(permissions.length, "thing")}: show them</summary>

@@ -1,6 +1,6 @@
 // API keys in plain words: what a key may do, from where, and how long; and what a form about a key sends.
 import { PERMISSIONS, inWords } from "../app/permissions.js";
-import { amount, countOf, moment } from "../app/format.js";
+import { countOf } from "../app/format.js";
 
 const NAMES = PERMISSIONS.map(([name]) => name);
 const NOT_WRITE = ["withdrawals:create", "withdrawals:write", "keys:write"];
@@ -43,26 +43,17 @@ export function summary(permissions) {
 
 const small = (text) => text.charAt(0).toLowerCase() + text.slice(1);
 
-/** What is dangerous in permissions, in a sentence each. */
-export function dangers(permissions) {
+/** What is dangerous in permissions, in a sentence each. In the sandbox nothing is: there is no money. */
+export function dangers(permissions, type = "production") {
+  if (type === "test") return [];
   const has = new Set(permissions);
   return [
     has.has("withdrawals:create") && "It can send money away.",
     has.has("withdrawals:write") && "It can approve and cancel payments that wait.",
-    has.has("keys:write") && "It can make other keys, and revoke this one of yours.",
+    has.has("keys:write") && "It can make other keys, and revoke yours.",
     has.has("merchant:write") && "It can change limits and approval rules of the merchant.",
     has.has("whitelist:write") && "It can add addresses that money may be sent to.",
   ].filter(Boolean);
-}
-
-/** What a key is limited to, in words, one line each. */
-export function limits(key) {
-  const { ip_whitelist: addresses, rate_limit: minute, daily_limit: daily } = key.restrictions;
-  return [
-    addresses.length === 0 ? "From any address" : `From ${addresses.join(", ")}`,
-    `${amount(minute)} requests a minute, ${amount(daily)} a day`,
-    key.expires_at ? `Until ${moment(key.expires_at)}` : "Without an end",
-  ];
 }
 
 const environment = (key) => (key.type === "test" ? "Test" : "Production");
