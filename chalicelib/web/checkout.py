@@ -290,11 +290,12 @@ def _to_pay(frame: Frame, visit: Visit) -> str:
     uri, symbol = shown["paymentUri"], shown["symbol"]
     care = say("pay.simulated" if frame.testnet else "pay.final")
     only = say("pay.only", symbol=symbol, network=visit.place)
+    pay = wallets.payable(frame, f"pay/{visit.invoice_id}", visit.place, shown)
     return f"""<div class="qr">{_qr(uri, frame.words.say("pay.qr"))}</div>
 <a class="button" href="{escape(uri)}">{say("pay.open")}</a>
 {_copied(frame, "send", say("pay.amount", symbol=symbol), shown["missing"])}
 {_copied(frame, "address", say("pay.address", network=visit.place), shown["address"])}
-<p class="only"><b>{only}</b> {care}</p>{wallets.payable(frame, visit)}"""
+<p class="only"><b>{only}</b> {care}</p>{pay}"""
 
 
 def _copied(frame: Frame, name: str, label: str, value: str) -> str:

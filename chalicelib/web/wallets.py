@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Any
 
 from chalicelib.web.files import named
 from chalicelib.web.parts import Frame
-
-if TYPE_CHECKING:
-    from chalicelib.web.checkout import Visit
 
 _MODULE = "checkout/wallets.js"
 
@@ -21,18 +19,18 @@ def slot(frame: Frame) -> str:
     return f'<div id="wallets" class="wallets" data-module="openapi/{named(_MODULE)}" data-words="{escape(words)}" hidden></div>'
 
 
-def payable(frame: Frame, visit: Visit) -> str:
-    """What a wallet has to pay: of the same part of the page as address and amount, so that it changes with them."""
-    shown = visit.shown
+def payable(frame: Frame, own: str, place: str, shown: Mapping[str, Any]) -> str:
+    """What a wallet has to pay: of the same part of the page as address and amount, so that it changes with them. `own` is the
+    page's path, `place` the network's name."""
     facts = shown.get("wallet")
-    if facts is None or not visit.asks:
+    if facts is None or "paymentUri" not in shown:
         return ""
     told = {
         **facts,
         "uri": shown["paymentUri"],
-        "own": f"pay/{visit.invoice_id}",
+        "own": own,
         "shown": frame.words.number(shown["missing"]),
         "symbol": shown["symbol"],
-        "network": visit.place,
+        "network": place,
     }
     return f'<div id="payable" hidden data-payable="{escape(json.dumps(told, ensure_ascii=False))}"></div>'

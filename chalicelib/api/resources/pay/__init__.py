@@ -1,0 +1,1 @@
+"""The endpoints of a payer beside the checkout page."""
