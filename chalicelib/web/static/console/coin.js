@@ -39,10 +39,12 @@ function One({ coin, again }) {
       ["Type", coin.type === "NATIVE" ? "The network's own" : "Token"],
       ["Contract", coin.contractAddress && html`<${Code} value=${coin.contractAddress} head=${42} />`],
       ["Decimals", coin.decimals],
-      ["Worth", coin.rate && html`${fiat(String(coin.rate.usd))} <span class="soft">${coin.rate.source}, <${Time} at=${coin.rate.at} ago=${true} /></span> ${coin.rate.stale && html`<${Status} value="" tone="warn" label="Too old to price anything" />`}`],
+      ["Worth", coin.rate
+        && html`${fiat(String(coin.rate.usd))} <span class="soft">${coin.rate.source}, <${Time} at=${coin.rate.at} ago=${true} /></span> ${coin.rate.stale && html`<${Status} value="" tone="warn" label="Too old to price anything" />`}`],
     ]} /><//>
     <${Card} title="Thresholds and limits"><${Limits} coin=${coin} /><//>
-    ${can("coins:write") && html`<${Card} title="Change"><${Change} key=${JSON.stringify(coin.settings)} coin=${coin} again=${again} /><//>`}`;
+    ${can("coins:write")
+      && html`<${Card} title="Change"><${Change} key=${JSON.stringify(coin.settings)} coin=${coin} again=${again} /><//>`}`;
 }
 
 const none = html`<span class="soft">none</span>`;
@@ -64,10 +66,14 @@ function Change({ coin, again }) {
   const unit = (name) => (settings.useUsdLimits ? settings[`${name}USD`] : settings[name]);
   const fields = [
     { name: "name", label: "Name", kind: "text", required: true, value: coin.name, most: 100 },
-    { name: "status", label: "Status", kind: "select", required: true, value: coin.status, options: [["ACTIVE", "Active"], ["INACTIVE", "Inactive: no new invoices and withdrawals"]] },
-    { name: "useUsdLimits", label: "Thresholds and limits are in US dollars", kind: "check", value: settings.useUsdLimits, hint: "Where you change this, look at every amount below: it counts in the new unit." },
-    ...SETTINGS.map(([name, label, meaning]) => ({ name, label, kind: "amount", value: isNone(unit(name)) ? "" : String(unit(name)), hint: `${meaning} Empty: none.` })),
-    { name: "collectPercentageHot", label: "Stays on the hot wallet (per cent)", kind: "amount", value: String(settings.collectPercentageHot) },
+    { name: "status", label: "Status", kind: "select", required: true, value: coin.status,
+      options: [["ACTIVE", "Active"], ["INACTIVE", "Inactive: no new invoices and withdrawals"]] },
+    { name: "useUsdLimits", label: "Thresholds and limits are in US dollars", kind: "check", value: settings.useUsdLimits,
+      hint: "Where you change this, look at every amount below: it counts in the new unit." },
+    ...SETTINGS.map(([name, label, meaning]) => ({ name, label, kind: "amount",
+      value: isNone(unit(name)) ? "" : String(unit(name)), hint: `${meaning} Empty: none.` })),
+    { name: "collectPercentageHot", label: "Stays on the hot wallet (per cent)", kind: "amount",
+      value: String(settings.collectPercentageHot) },
   ];
   const submit = async (values) => {
     const body = { network: coin.network.network };
@@ -80,6 +86,7 @@ function Change({ coin, again }) {
     }
     return (await put(`/coins/${coin.coin}`, body)).data;
   };
-  return html`<${Form} fields=${fields} action="Save" submit=${submit} done=${again} say=${(result) => `${result.message}. Other parts of the service follow within half a minute.`} />`;
+  return html`<${Form} fields=${fields} action="Save" submit=${submit} done=${again}
+    say=${(result) => `${result.message}. Other parts of the service follow within half a minute.`} />`;
 }
 

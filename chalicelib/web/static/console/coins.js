@@ -25,7 +25,8 @@ export default function Coins() {
   ];
   return html`<${Page} title="Coins" lead="What can be received and paid. Each coin has thresholds and limits of its own."
     actions=${can("coins:write") && html`<${Link} to="/coins/new" class="button">Register a coin<//>`}>
-    <${List} path="/coins" plain=${true} label="Coins" columns=${columns} filters=${filters} rowKey=${(row) => `${row.network.network}:${row.coin}`}
+    <${List} path="/coins" plain=${true} label="Coins" columns=${columns} filters=${filters}
+      rowKey=${(row) => `${row.network.network}:${row.coin}`}
       to=${(row) => `/coins/${row.network.network}/${row.coin}`} empty=${html`<${Empty} title="No coin is registered" />`} />
   <//>`;
 }

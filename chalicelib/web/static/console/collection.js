@@ -34,8 +34,10 @@ function One({ one, show }) {
   };
   const why = [collectionReason(one.reason), one.detail].filter(Boolean).join(": ");
   return html`
-    ${decisions.length > 0 && html`<${Notice} tone=${one.status === "waiting" ? "calm" : "warn"} title=${one.status === "waits_for_approval" ? "It waits for your word" : `It ${one.status === "parked" ? "is parked" : "waits"}`}
-      actions=${decisions.map((name) => html`<${Button} key=${name} tone=${name === "approve" ? "main" : "quiet"} onClick=${() => ask(name)}>${ACTIONS[name].action}<//>`)}>
+    ${decisions.length > 0 && html`<${Notice}
+      tone=${one.status === "waiting" ? "calm" : "warn"} title=${one.status === "waits_for_approval" ? "It waits for your word" : `It ${one.status === "parked" ? "is parked" : "waits"}`}
+      actions=${decisions.map((name) => html`<${Button} key=${name} tone=${name === "approve" ? "main" : "quiet"}
+        onClick=${() => ask(name)}>${ACTIONS[name].action}<//>`)}>
       <p>${why || (one.status === "waits_for_approval" ? "It is more than the coin's approveThreshold." : "")}</p><//>`}
     <${Card} title="Collection"><${Facts} rows=${[
       ["Amount", html`<${Amount} value=${one.amount} symbol=${one.coin} />`],
@@ -65,8 +67,10 @@ function Decide({ one, action, close }) {
   const [note, write] = useState("");
   const known = ACTIONS[action];
   const run = async () => (await put(`/collections/${one.id}`, note.trim() ? { action, reason: note.trim() } : { action })).data;
-  return html`<${Ask} title=${`${known.action}?`} action=${known.action} tone=${known.tone} typed=${known.typed ? one.id : undefined} run=${run} close=${close}
+  return html`<${Ask} title=${`${known.action}?`} action=${known.action} tone=${known.tone}
+    typed=${known.typed ? one.id : undefined} run=${run} close=${close}
     words=${html`<p><${Amount} value=${one.amount} symbol=${one.coin} /> on ${one.network}</p><p>${known.words}</p>`}>
     <div class="field"><label for="note">Note <span class="soft">(optional)</span></label>
-      <input id="note" type="text" maxlength="200" value=${note} autocomplete="off" onInput=${(event) => write(event.currentTarget.value)} /></div><//>`;
+      <input id="note" type="text" maxlength="200" value=${note} autocomplete="off"
+        onInput=${(event) => write(event.currentTarget.value)} /></div><//>`;
 }

@@ -32,8 +32,10 @@ export default function Collections({ me }) {
     { name: "address", label: "Deposit address", kind: "text" },
     { name: "createdAt", label: "Begun", kind: "time" },
   ];
-  return html`<${Page} title="Collections" lead="What lies on deposit addresses, on its way to the service wallets. A coin is collected once one of its thresholds is set.">
-    <${List} path="/collections" label="Collections" columns=${columns} filters=${filters} every=${30} to=${(row) => `/collections/${row.id}`}
+  return html`<${Page} title="Collections"
+    lead="What lies on deposit addresses, on its way to the service wallets. A coin is collected once one of its thresholds is set.">
+    <${List} path="/collections" label="Collections" columns=${columns}
+      filters=${filters} every=${30} to=${(row) => `/collections/${row.id}`}
       empty=${html`<${Empty} title="Nothing is being collected">Collections begin by themselves after deposits of coins that are collected. To look at every address now:
         <${Command}>python -m infra.cli --stage STAGE collect --realm ${realmOf(me)} --network SLUG --coin COIN<//><//>`} />
   <//>`;

@@ -20,16 +20,19 @@ export default function Held() {
     if (result) release(result);
   };
   const columns = [
-    { name: "amount", label: "Amount", sort: true, show: (row) => html`<${Amount} value=${row.amount} symbol=${row.symbol} />` },
+    { name: "amount", label: "Amount", sort: true,
+      show: (row) => html`<${Amount} value=${row.amount} symbol=${row.symbol} />` },
     { name: "network", label: "Network", sort: true },
     { name: "why", label: "Why", show: (row) => heldFor(row.flags) },
     { name: "from", label: "From", show: (row) => html`<${Code} value=${row.from} what="sender" />` },
     { name: "address", label: "To", show: (row) => html`<${Code} value=${row.address} what="deposit address" />` },
-    { name: "merchantId", label: "Merchant", show: (row) => (row.merchantId ? html`<code title=${row.merchantId}>${shorten(row.merchantId)}</code>` : html`<span class="soft">the operator</span>`) },
+    { name: "merchantId", label: "Merchant", show: (row) => (row.merchantId
+      ? html`<code title=${row.merchantId}>${shorten(row.merchantId)}</code>` : html`<span class="soft">the operator</span>`) },
     { name: "createdAt", label: "Seen", sort: true, show: (row) => html`<${Time} at=${row.createdAt} ago=${true} />` },
   ];
   if (can("addresses:write")) {
-    columns.push({ name: "action", label: "Decision", show: (row) => html`<${Button} tone="quiet" onClick=${() => ask(row)}>Release<//>` });
+    columns.push({ name: "action", label: "Decision", show: (row) => html`<${Button} tone="quiet"
+      onClick=${() => ask(row)}>Release<//>` });
   }
   const filters = [
     { name: "network", label: "Network", kind: "select", options: networks },
@@ -38,10 +41,13 @@ export default function Held() {
     { name: "from", label: "Sender", kind: "text" },
     { name: "createdAt", label: "Seen", kind: "time" },
   ];
-  return html`<${Page} title="Held deposits" lead="Payments to merchants that are credited, and wait for your word before they can be used.">
-    ${released && html`<${Notice} tone="good" title="Released"><p><${Amount} value=${released.amount} symbol=${released.symbol} /> on ${released.network} ${
+  return html`<${Page} title="Held deposits"
+    lead="Payments to merchants that are credited, and wait for your word before they can be used.">
+    ${released && html`<${Notice}
+      tone="good" title="Released"><p><${Amount} value=${released.amount} symbol=${released.symbol} /> on ${released.network} ${
       released.status === "confirmed" ? "is available to its merchant now." : "is credited once it has its confirmations."}</p><//>`}
-    <${List} key=${released?.id ?? ""} path="/transactions" label="Deposits" query=${{ releasable: "true" }} columns=${columns} filters=${filters} every=${60}
+    <${List} key=${released?.id ?? ""} path="/transactions" label="Deposits" query=${{ releasable: "true" }}
+      columns=${columns} filters=${filters} every=${60}
       empty=${html`<${Empty} title="No deposit is held">Payments from the grey list, below a coin's minimum, or too large for any sum show up here.<//>`} />
     ${asked && html`<${Release} deposit=${asked} close=${ended} />`}
   <//>`;

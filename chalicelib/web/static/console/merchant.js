@@ -37,13 +37,17 @@ function One({ merchant, me, put: keep, again }) {
     again();
   };
   return html`
-    ${unfinished && html`<${Notice} tone="warn" title=${`${NAMES[unfinished.type]}: it was cut short`}><p>Some of its keys do not say so yet. Do the same again: it goes on where it stopped.</p><//>`}
-    ${own && !own.has_keys && html`<${Notice} tone="calm" title="It has no API key yet" actions=${can("keys:write") && html`<${Button} onClick=${() => ask("key")}>Make its first key<//>`}>
+    ${unfinished && html`<${Notice}
+      tone="warn" title=${`${NAMES[unfinished.type]}: it was cut short`}><p>Some of its keys do not say so yet. Do the same again: it goes on where it stopped.</p><//>`}
+    ${own && !own.has_keys && html`<${Notice} tone="calm" title="It has no API key yet" actions=${can("keys:write")
+      && html`<${Button} onClick=${() => ask("key")}>Make its first key<//>`}>
       <p>Make its first ${me.type === "test" ? "sandbox" : "production"} key, and hand it over. The merchant makes all others with it.</p><//>`}
-    ${suspended && html`<${Notice} tone="warn" title="Suspended" actions=${can("merchant:write") && html`<${Button} onClick=${() => ask("resume")}>Resume<//>`}>
+    ${suspended && html`<${Notice} tone="warn" title="Suspended" actions=${can("merchant:write") && html`<${Button}
+      onClick=${() => ask("resume")}>Resume<//>`}>
       <p>Its API keys are refused and its withdrawals wait. Money that arrives is credited.</p>
       ${merchant.environments.filter((each) => each.reason).map((each) => html`<p key=${each.type} dir="auto">${NAMES[each.type]}: ${each.reason}</p>`)}<//>`}
-    <${Card} title="Merchant" actions=${!suspended && can("merchant:write") && html`<${Button} tone="quiet" onClick=${() => ask("suspend")}>Suspend<//>`}>
+    <${Card} title="Merchant" actions=${!suspended && can("merchant:write") && html`<${Button} tone="quiet"
+      onClick=${() => ask("suspend")}>Suspend<//>`}>
       <${Facts} rows=${[["Id", html`<${Code} value=${merchant.id} />`], ["Made", html`<${Time} at=${merchant.created_at} />`]]} /><//>
     ${merchant.environments.map((each) => html`<${Card} key=${each.type} title=${NAMES[each.type]}><${Facts} rows=${[
       ["Status", html`<${Status} value=${each.status} />`],
@@ -58,8 +62,10 @@ function One({ merchant, me, put: keep, again }) {
       <${Command}>python -m infra.cli --stage STAGE fee-budget ${merchant.id} --realm ${me.type === "test" ? "test" : "live"} --usd USD<//><//>
     ${asked === "key" && html`<${FirstKey} merchant=${merchant} me=${me} done=${keyMade} close=${close} />`}
     ${asked === "suspend" && html`<${Suspend} merchant=${merchant} me=${me} close=${ended} />`}
-    ${asked === "resume" && html`<${Ask} title=${`Resume ${merchant.name}?`} action="Resume" typed=${merchant.name} close=${ended}
-      words="Its API keys are let in again, and its withdrawals go on within a few minutes." run=${async () => (await put(`/merchants/${merchant.id}`, { suspended: false })).data} />`}`;
+    ${asked === "resume" && html`<${Ask} title=${`Resume ${merchant.name}?`} action="Resume" typed=${merchant.name}
+      close=${ended}
+      words="Its API keys are let in again, and its withdrawals go on within a few minutes."
+        run=${async () => (await put(`/merchants/${merchant.id}`, { suspended: false })).data} />`}`;
 }
 
 function Suspend({ merchant, me, close }) {
@@ -70,11 +76,13 @@ function Suspend({ merchant, me, close }) {
     words=${html`<p>Its API keys are refused at once${me.type === "test" ? ", in the sandbox" : ", in production and in the sandbox"}, and its withdrawals wait.</p>
       <p>Money that arrives is credited, and payments that were begun go on to their end. You can resume it any time.</p>`}>
     <div class="field"><label for="why">Reason <span class="soft">(for other operators)</span></label>
-      <input id="why" type="text" maxlength="200" value=${reason} autocomplete="off" onInput=${(event) => write(event.currentTarget.value)} /></div><//>`;
+      <input id="why" type="text" maxlength="200" value=${reason} autocomplete="off"
+        onInput=${(event) => write(event.currentTarget.value)} /></div><//>`;
 }
 
 function FirstKey({ merchant, me, done, close }) {
-  const fields = [{ name: "name", label: "Name of the key", kind: "text", value: "First key", most: 100, hint: "The merchant can change it." }];
+  const fields = [{ name: "name", label: "Name of the key", kind: "text", value: "First key", most: 100,
+    hint: "The merchant can change it." }];
   const submit = async (values, { key }) => (await post(`/merchants/${merchant.id}/keys`, values, { key })).data;
   return html`<${Dialog} title="Make its first key" close=${close}>
     <p class="soft">A ${me.type === "test" ? "sandbox" : "production"} key that may do all that a merchant can. It is shown once.</p>

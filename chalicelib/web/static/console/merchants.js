@@ -8,7 +8,8 @@ import { go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
 
-const FIELDS = [{ name: "name", label: "Name", kind: "text", required: true, most: 100, example: "Acme Shoes", hint: "What you call it. Payers see the name that the merchant sets itself." }];
+const FIELDS = [{ name: "name", label: "Name", kind: "text", required: true, most: 100, example: "Acme Shoes",
+  hint: "What you call it. Payers see the name that the merchant sets itself." }];
 
 /** The page "Merchants". */
 export default function Merchants() {
@@ -30,9 +31,11 @@ export default function Merchants() {
     close();
     go(`/merchants/${merchant.id}`);
   };
-  return html`<${Page} title="Merchants" actions=${can("merchant:write") && html`<${Button} onClick=${() => ask()}>Make a merchant<//>`}>
+  return html`<${Page} title="Merchants" actions=${can("merchant:write") && html`<${Button}
+    onClick=${() => ask()}>Make a merchant<//>`}>
     <${List} path="/merchants" label="Merchants" columns=${columns} filters=${filters} to=${(row) => `/merchants/${row.id}`}
       empty=${html`<${Empty} title="No merchant yet">Make one, then its first API key, and hand that over.<//>`} />
-    ${asked && html`<${Dialog} title="Make a merchant" close=${close}><${Form} fields=${FIELDS} action="Make" submit=${make} done=${made} cancel=${close} /><//>`}
+    ${asked && html`<${Dialog} title="Make a merchant" close=${close}><${Form} fields=${FIELDS} action="Make" submit=${make}
+      done=${made} cancel=${close} /><//>`}
   <//>`;
 }

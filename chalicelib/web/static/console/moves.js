@@ -22,12 +22,15 @@ export default function Moves() {
     { name: "amount", label: "Amount", sort: true, show: (row) => html`<${Amount} value=${row.amount} symbol=${row.coin} />` },
     { name: "kind", label: "What", sort: true, show: (row) => NAMES[row.kind] ?? words(row.kind) },
     { name: "network", label: "Network", sort: true },
-    { name: "status", label: "Status", sort: true, show: (row) => html`<${Status} value=${row.status} tone=${STATUSES[row.status]} />${
+    { name: "status", label: "Status", sort: true, show: (row) => html`<${Status} value=${row.status}
+      tone=${STATUSES[row.status]} />${
       row.reason && html` <span class="soft">${row.reason}</span>`}` },
-    { name: "from", label: "From", show: (row) => (row.from ? html`<${Code} value=${row.from} />` : html`<span class="soft">several addresses</span>`) },
+    { name: "from", label: "From", show: (row) => (row.from ? html`<${Code} value=${row.from} />`
+      : html`<span class="soft">several addresses</span>`) },
     { name: "to", label: "To", show: (row) => html`<${Code} value=${row.to} />` },
     { name: "hash", label: "Transaction", show: (row) => html`<${TxHash} network=${row.network} hash=${row.hash} />` },
-    { name: "owner", label: "For", show: (row) => (row.owner.startsWith("col_") ? html`<${Link} to=${`/collections/${row.owner}`}>a collection<//>` : html`<span class="soft">the treasury</span>`) },
+    { name: "owner", label: "For", show: (row) => (row.owner.startsWith("col_")
+      ? html`<${Link} to=${`/collections/${row.owner}`}>a collection<//>` : html`<span class="soft">the treasury</span>`) },
     { name: "createdAt", label: "Planned", sort: true, show: (row) => html`<${Time} at=${row.createdAt} ago=${true} />` },
   ];
   const filters = [
@@ -36,7 +39,8 @@ export default function Moves() {
     { name: "network", label: "Network", kind: "select", options: networks },
     { name: "coin", label: "Coin", kind: "select", options: coins },
   ];
-  return html`<${Page} title="Moves under way" lead="Our own transactions between deposit addresses and service wallets that are not at their end. Those that are, the transactions show.">
+  return html`<${Page} title="Moves under way"
+    lead="Our own transactions between deposit addresses and service wallets that are not at their end. Those that are, the transactions show.">
     <${List} path="/moves" plain=${true} label="Moves" columns=${columns} filters=${filters} every=${15}
       empty=${html`<${Empty} title="Nothing is under way">Sweeps, top-ups and transfers to the cold wallet show up here while they are on their way.<//>`} />
   <//>`;

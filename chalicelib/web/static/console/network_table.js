@@ -16,17 +16,21 @@ export function Networks({ networks, brief = false }) {
   const columns = [
     { name: "name", label: "Network" },
     { name: "standing", label: "Standing", show: (row) => html`<${Standing} network=${row} wordy=${true} />` },
-    { name: "lastBlock", label: "Last block", align: "end", show: (row) => (row.lastBlock === null ? "none" : amount(row.lastBlock)) },
+    { name: "lastBlock", label: "Last block", align: "end",
+      show: (row) => (row.lastBlock === null ? "none" : amount(row.lastBlock)) },
     { name: "lag", label: "Behind", align: "end", show: (row) => lag(row) },
   ];
   if (!brief) {
     columns.push(
       { name: "lastBlockAt", label: "Its time", show: (row) => html`<${Time} at=${row.scan?.lastBlockAt} ago=${true} />` },
       { name: "nodes", label: "Nodes", align: "end", show: (row) => nodes(row) },
-      { name: "polledAt", label: "Last report", show: (row) => (row.scan?.polledAt ? html`<${Time} at=${row.scan.polledAt} ago=${true} />` : html`<span class="soft">${row.isTestnet ? "simulated" : "none yet"}</span>`) },
+      { name: "polledAt", label: "Last report", show: (row) => (row.scan?.polledAt
+        ? html`<${Time} at=${row.scan.polledAt} ago=${true} />`
+          : html`<span class="soft">${row.isTestnet ? "simulated" : "none yet"}</span>`) },
     );
   }
-  return html`<${Table} label="Networks" columns=${columns} rows=${networks} rowKey=${(row) => row.network} to=${(row) => `/networks/${row.network}`} />`;
+  return html`<${Table} label="Networks" columns=${columns} rows=${networks}
+    rowKey=${(row) => row.network} to=${(row) => `/networks/${row.network}`} />`;
 }
 
 function lag(row) {

@@ -37,15 +37,19 @@ function Attention() {
   const resting = (waits.page?.total ?? 0) - (decide.page?.total ?? 0);
   return html`<${Card} title="Attention">
     ${failed && html`<${Failure} error=${failed.error} again=${() => all.forEach((each) => each.again())} />`}
-    ${payments.data?.stopped && html`<${Notice} tone="bad" title="Payments are stopped" actions=${html`<${Link} to="/payments" class="button quiet">Kill switch<//>`}>
+    ${payments.data?.stopped && html`<${Notice} tone="bad" title="Payments are stopped"
+      actions=${html`<${Link} to="/payments" class="button quiet">Kill switch<//>`}>
       <p>${payments.data.reason ?? "No reason was given."}</p><//>`}
     ${books.data?.solvent === false && html`<${Notice} tone="bad" title="The chains hold less than merchants have"
       actions=${html`<${Link} to="/solvency" class="button quiet">Solvency<//>`}><p>Look at the differences.</p><//>`}
-    ${items.length > 0 && html`<ul class="plain">${items.map((each) => html`<li key=${each.to}><${Status} value="" tone=${each.tone} label=${each.count} />${" "}
+    ${items.length > 0 && html`<ul class="plain">${items.map((each) => html`<li key=${each.to}><${Status} value=""
+      tone=${each.tone} label=${each.count} />${" "}
       <${Link} to=${each.to} query=${each.query}>${each.text}<//></li>`)}</ul>`}
-    ${resting > 0 && html`<p class="fine"><${Link} to="/withdrawals">${countOf(resting, "more withdrawal")} ${resting === 1 ? "waits" : "wait"}<//> for something else: money, fees, the kill switch.</p>`}
+    ${resting > 0
+      && html`<p class="fine"><${Link} to="/withdrawals">${countOf(resting, "more withdrawal")} ${resting === 1 ? "waits" : "wait"}<//> for something else: money, fees, the kill switch.</p>`}
     ${all.some((each) => each.loading && !each.data) && !failed && html`<${Loading} />`}
-    ${items.length === 0 && !failed && all.every((each) => !each.loading || each.data) && html`<${Empty} title="Nothing needs you">Withdrawals, deposits,
+    ${items.length === 0 && !failed && all.every((each) => !each.loading || each.data)
+      && html`<${Empty} title="Nothing needs you">Withdrawals, deposits,
       collections and stray payments that wait for a decision show up here.<//>`}
   <//>`;
 }

@@ -16,7 +16,8 @@ const PHASES = { before: "adding up what merchants have", walk: "comparing addre
 export default function Solvency({ query, me }) {
   const asked = query.network ? { network: query.network, part: query.part } : {};
   const { data, error, loading, again } = useGet("/reconciliation", asked, { every: 15 });
-  return html`<${Page} title="Solvency" lead="A run compares, coin by coin, what the ledger has at every address with the chain, and what the chain holds with what merchants have."
+  return html`<${Page} title="Solvency"
+    lead="A run compares, coin by coin, what the ledger has at every address with the chain, and what the chain holds with what merchants have."
     actions=${can("networks:write") && html`<${Compare} done=${again} />`}>
     <${Failure} error=${error} again=${again} />
     ${loading && !data && html`<${Loading} />`}
@@ -57,18 +58,24 @@ function Compare({ done }) {
 
 function Verdict({ report }) {
   if (report.networks.length === 0 && report.running.length === 0) {
-    return html`<${Empty} title="Nothing was compared yet">${report.orderedAt ? html`A run was ordered <${Time} at=${report.orderedAt} ago=${true} />. It begins within five minutes.`
+    return html`<${Empty} title="Nothing was compared yet">${report.orderedAt
+      ? html`A run was ordered <${Time} at=${report.orderedAt} ago=${true} />. It begins within five minutes.`
       : "One begins every day. Compare now, if you want to see it at once."}<//>`;
   }
-  if (report.solvent === true) return html`<${Notice} tone="good" title="Solvent"><p>The chains hold at least what merchants have, of every coin on every network.</p><//>`;
-  if (report.solvent === false) return html`<${Notice} tone="bad" title="Not solvent"><p>Of some coin the chain holds less than merchants have: look at the coins in red.</p><//>`;
-  return html`<${Notice} tone="warn" title="Not known"><p>Not everything could be compared, or a report is older than two days.</p><//>`;
+  if (report.solvent === true) return html`<${Notice}
+    tone="good" title="Solvent"><p>The chains hold at least what merchants have, of every coin on every network.</p><//>`;
+  if (report.solvent === false) return html`<${Notice}
+    tone="bad" title="Not solvent"><p>Of some coin the chain holds less than merchants have: look at the coins in red.</p><//>`;
+  return html`<${Notice}
+    tone="warn" title="Not known"><p>Not everything could be compared, or a report is older than two days.</p><//>`;
 }
 
 function Running({ run }) {
   return html`<${Card} title=${`${words(run.network)} is being compared`}>
-    <${Progress} label=${`Comparing ${run.network}`}>${countOf(run.places, "place")} compared: ${PHASES[run.phase]}. ${run.differences > 0 && `${countOf(run.differences, "difference")} so far.`}<//>
-    <p class="fine">Begun <${Time} at=${run.startedAt} ago=${true} />.</p>${run.trouble && html`<${Notice} tone="warn">${run.trouble}<//>`}<//>`;
+    <${Progress}
+      label=${`Comparing ${run.network}`}>${countOf(run.places, "place")} compared: ${PHASES[run.phase]}. ${run.differences > 0 && `${countOf(run.differences, "difference")} so far.`}<//>
+    <p class="fine">Begun <${Time} at=${run.startedAt} ago=${true} />.</p>${run.trouble && html`<${Notice}
+      tone="warn">${run.trouble}<//>`}<//>`;
 }
 
 const money = (value, coin) => html`<${Amount} value=${value} symbol=${coin} />`;
@@ -82,14 +89,16 @@ function Network({ report, query }) {
     { name: "liabilities", label: "Merchants have", align: "end", show: (row) => figure(row.liabilities) },
     { name: "operator", label: "Left for the operator", align: "end", show: (row) => figure(row.operator) },
     { name: "ledger", label: "Ledger", align: "end", show: (row) => figure(row.ledger) },
-    { name: "difference", label: "Chain less expected", align: "end", show: (row) => html`<${Difference} value=${row.difference} />` },
+    { name: "difference", label: "Chain less expected", align: "end",
+      show: (row) => html`<${Difference} value=${row.difference} />` },
   ];
   return html`<${Card} title=${words(report.network)} actions=${html`<${Solvent} value=${report.solvent} />`}>
     ${report.trouble && html`<${Notice} tone="warn" title="Not all of it could be read"><p>${report.trouble}</p><//>`}
     <${Table} label=${`${report.network}: coins`} columns=${columns} rows=${report.coins} rowKey=${(row) => row.coin} />
     <p class="fine">${countOf(report.places, "place")} compared${report.firstBlock !== null && ` at blocks ${amount(report.firstBlock)} to ${amount(report.lastBlock)}`},
       ${countOf(report.differences, "difference")}, ${countOf(report.notCompared, "place")} not compared. Finished <${Time} at=${report.finishedAt} ago=${true} />.</p>
-    ${report.skipped.length > 0 && html`<details><summary>Places that were not compared</summary><ul class="plain">${report.skipped.map(
+    ${report.skipped.length > 0
+      && html`<details><summary>Places that were not compared</summary><ul class="plain">${report.skipped.map(
       (each) => html`<li key=${each.address + each.coin}>${each.coin.toUpperCase()} at <${Code} value=${each.address} />: ${each.why}</li>`)}</ul></details>`}
     ${report.parts > 1 && html`<${Parts} report=${report} query=${query} />`}<//>`;
 }
@@ -98,7 +107,8 @@ function Parts({ report, query }) {
   const now = query.network === report.network ? Number(query.part ?? 1) : 1;
   const to = (part) => go("/solvency", { network: report.network, part: part > 1 ? part : undefined });
   return html`<nav class="actions" aria-label=${`Parts of the differences of ${report.network}`}><p>Differences: part ${now} of ${report.parts}</p>
-    ${now > 1 && html`<${Button} tone="quiet" onClick=${() => to(now - 1)}>Previous<//>`}${now < report.parts && html`<${Button} tone="quiet" onClick=${() => to(now + 1)}>Next<//>`}</nav>`;
+    ${now > 1 && html`<${Button} tone="quiet" onClick=${() => to(now - 1)}>Previous<//>`}${now < report.parts
+      && html`<${Button} tone="quiet" onClick=${() => to(now + 1)}>Next<//>`}</nav>`;
 }
 
 function Solvent({ value }) {
@@ -120,9 +130,11 @@ function Differences({ differences }) {
     { name: "role", label: "What for", show: (row) => `${words(row.role)}${row.staked ? ", staked" : ""}` },
     { name: "expected", label: "Expected", align: "end", show: (row) => money(row.expected, row.coin) },
     { name: "chain", label: "Chain", align: "end", show: (row) => money(row.chain, row.coin) },
-    { name: "difference", label: "Difference", align: "end", show: (row) => html`<${Difference} value=${row.difference} coin=${row.coin} />` },
+    { name: "difference", label: "Difference", align: "end",
+      show: (row) => html`<${Difference} value=${row.difference} coin=${row.coin} />` },
     { name: "firstSeen", label: "First seen", show: (row) => html`<${Time} at=${row.firstSeen} ago=${true} />` },
   ];
-  return html`<${Card} title="Where chain and ledger differ"><${Table} label="Differences" columns=${columns} rows=${differences}
+  return html`<${Card} title="Where chain and ledger differ"><${Table} label="Differences"
+    columns=${columns} rows=${differences}
     rowKey=${(row) => `${row.network}:${row.coin}:${row.address}:${row.staked}`} /><//>`;
 }

@@ -10,8 +10,10 @@ import { TxHash } from "../portal/explorers.js";
 import { html, useState } from "../app/ui.js";
 
 const FIELDS = [
-  { name: "amount", label: "TRX", kind: "amount", required: true, example: "1000", hint: "Out of the hot wallet. What is staked can not pay withdrawals." },
-  { name: "resource", label: "What for", kind: "select", required: true, options: [["ENERGY", "Energy: for token transfers"], ["BANDWIDTH", "Bandwidth: for every transaction"]] },
+  { name: "amount", label: "TRX", kind: "amount", required: true, example: "1000",
+    hint: "Out of the hot wallet. What is staked can not pay withdrawals." },
+  { name: "resource", label: "What for", kind: "select", required: true,
+    options: [["ENERGY", "Energy: for token transfers"], ["BANDWIDTH", "Bandwidth: for every transaction"]] },
 ];
 
 /** The page "Staking". */
@@ -22,7 +24,8 @@ export default function Staking() {
     { name: "amount", label: "Amount", sort: true, show: (row) => html`<${Amount} value=${row.amount} symbol="trx" />` },
     { name: "resource", label: "What for", sort: true, show: (row) => words(row.resource.toLowerCase()) },
     { name: "status", label: "Status", sort: true, show: (row) => html`<${Status} value=${row.status} />` },
-    { name: "transactionId", label: "Transaction", show: (row) => html`<${TxHash} network="tron" hash=${row.transactionId} />` },
+    { name: "transactionId", label: "Transaction",
+      show: (row) => html`<${TxHash} network="tron" hash=${row.transactionId} />` },
   ];
   const filters = [
     { name: "resource", label: "What for", kind: "select", options: [["ENERGY", "Energy"], ["BANDWIDTH", "Bandwidth"]] },
@@ -35,8 +38,10 @@ export default function Staking() {
   };
   return html`<${Page} title="Staking" lead="TRX of Tron's hot wallet, staked so that transactions cost less."
     actions=${can("networks:write") && html`<${Button} onClick=${() => ask()}>Stake TRX<//>`}>
-    <${List} key=${round} path="/networks/tron/stake" plain=${true} label="Stakes" columns=${columns} filters=${filters} rowKey=${(row) => row.transactionId} every=${30}
+    <${List} key=${round} path="/networks/tron/stake" plain=${true} label="Stakes" columns=${columns} filters=${filters}
+      rowKey=${(row) => row.transactionId} every=${30}
       empty=${html`<${Empty} title="Nothing is staked">Without a stake each transaction burns TRX.<//>`} />
-    ${asked && html`<${Dialog} title="Stake TRX" close=${close}><${Form} fields=${FIELDS} action="Stake" submit=${stake} done=${done} cancel=${close} /><//>`}
+    ${asked && html`<${Dialog} title="Stake TRX" close=${close}><${Form} fields=${FIELDS} action="Stake" submit=${stake}
+      done=${done} cancel=${close} /><//>`}
   <//>`;
 }

@@ -19,7 +19,8 @@ export default function Stray({ params }) {
   return html`<${Page} title="Stray payment">
     <${Failure} error=${error} again=${again} />
     ${loading && !stray && html`<${Loading} />`}
-    ${data && !stray && html`<${Notice} tone="warn" title="There is no such payment here" actions=${html`<${Link} to="/strays" class="button quiet">All of them<//>`}>
+    ${data && !stray && html`<${Notice} tone="warn" title="There is no such payment here"
+      actions=${html`<${Link} to="/strays" class="button quiet">All of them<//>`}>
       <p>It was never read, or it belongs to the other environment.</p><//>`}
     ${stray && html`<${One} stray=${stray} done=${decide} />`}
   <//>`;
@@ -39,7 +40,8 @@ function One({ stray, done }) {
       ["Transaction", html`<${TxHash} network=${stray.network} hash=${stray.txid} />`],
       ["Block", amount(stray.blockNumber)],
       ["Confirmations", `${amount(stray.confirmations)} of ${amount(stray.requiredConfirmations)}`],
-      ["Recorded as", stray.transactionId && html`<${Code} value=${stray.transactionId} /> <${Status} value=${stray.transactionStatus} />`],
+      ["Recorded as", stray.transactionId
+        && html`<${Code} value=${stray.transactionId} /> <${Status} value=${stray.transactionStatus} />`],
       ["Sent back to", stray.returnTo && html`<${Code} value=${stray.returnTo} />`],
       ["By the withdrawal", stray.withdrawalId && html`<${Code} value=${stray.withdrawalId} />`],
       ["Decided by", stray.decidedBy && html`<${Code} value=${stray.decidedBy} />`],
@@ -65,7 +67,8 @@ function Decide({ stray, done }) {
     if (result) done(result);
   };
   if (stray.coin === null) {
-    return html`<${Notice} tone="warn" title="Its token is not registered" actions=${can("coins:write") && html`<${Link} to="/coins/new"
+    return html`<${Notice} tone="warn" title="Its token is not registered" actions=${can("coins:write")
+      && html`<${Link} to="/coins/new"
       query=${{ network: stray.network, contract: stray.contractAddress }} class="button quiet">Register it<//>`}><p>Only what is registered can be credited or sent back.</p><//>`;
   }
   return html`<${Notice} tone="warn" title="What shall become of it?" actions=${html`
@@ -95,5 +98,6 @@ function Return({ stray, close }) {
     words=${html`<p><${StrayAmount} stray=${stray} /> on ${stray.network} is credited to your own merchant, and all of it is withdrawn to this address.
       Ask the payer for it: an exchange's address that it came from may not take it.</p>`}>
     <div class="field"><label for="to">Address to send it to</label>
-      <input id="to" type="text" class="mono" value=${to} autocomplete="off" spellcheck=${false} onInput=${change} /></div><//>`;
+      <input id="to" type="text" class="mono" value=${to} autocomplete="off" spellcheck=${false}
+        onInput=${change} /></div><//>`;
 }

@@ -21,7 +21,8 @@ export function StrayAmount({ stray }) {
 
 /** A stray payment's status with its tone. */
 export function StrayStatus({ value }) {
-  return html`<${Status} value=${value} tone=${value === "open" ? "warn" : "good"} label=${{ open: "Undecided", credit: "Credited", return: "Sent back" }[value] ?? words(value)} />`;
+  return html`<${Status} value=${value} tone=${value === "open" ? "warn" : "good"}
+    label=${{ open: "Undecided", credit: "Credited", return: "Sent back" }[value] ?? words(value)} />`;
 }
 
 /** The page "Stray payments". */
@@ -32,8 +33,10 @@ export default function Strays() {
     { name: "amount", label: "Amount", show: (row) => html`<${StrayAmount} stray=${row} />` },
     { name: "network", label: "Network", sort: true },
     { name: "status", label: "Status", sort: true, show: (row) => html`<${StrayStatus} value=${row.status} />` },
-    { name: "address", label: "Deposit address", show: (row) => html`<code title=${row.address}>${shorten(row.address)}</code>` },
-    { name: "merchantId", label: "Merchant", show: (row) => html`<code title=${row.merchantId}>${shorten(row.merchantId)}</code>` },
+    { name: "address", label: "Deposit address",
+      show: (row) => html`<code title=${row.address}>${shorten(row.address)}</code>` },
+    { name: "merchantId", label: "Merchant",
+      show: (row) => html`<code title=${row.merchantId}>${shorten(row.merchantId)}</code>` },
     { name: "createdAt", label: "Read", sort: true, show: (row) => html`<${Time} at=${row.createdAt} ago=${true} />` },
   ];
   const filters = [
@@ -45,7 +48,8 @@ export default function Strays() {
   ];
   const fields = [
     { name: "network", label: "Network that it was paid on", kind: "select", required: true, options: networks },
-    { name: "txid", label: "Transaction", kind: "text", required: true, mono: true, hint: "Its hash, from the payer or from the alarm: 0x and 64 digits." },
+    { name: "txid", label: "Transaction", kind: "text", required: true, mono: true,
+      hint: "Its hash, from the payer or from the alarm: 0x and 64 digits." },
   ];
   const read = async (values, { key }) => (await post("/stray-payments", values, { key })).data;
   const found = (result) => {
@@ -53,9 +57,11 @@ export default function Strays() {
     if (result?.payments.length === 1) go(`/strays/${result.payments[0].id}`);
     else if (result) go("/strays", { txid: result.txid });
   };
-  return html`<${Page} title="Stray payments" lead="Payments to merchants' addresses on the wrong network, or in a token that nobody registered. Read the transaction first; then credit it, or send it back."
+  return html`<${Page} title="Stray payments"
+    lead="Payments to merchants' addresses on the wrong network, or in a token that nobody registered. Read the transaction first; then credit it, or send it back."
     actions=${can("addresses:write") && html`<${Button} onClick=${() => ask()}>Read a transaction<//>`}>
-    <${List} path="/stray-payments" label="Stray payments" columns=${columns} filters=${filters} to=${(row) => `/strays/${row.id}`}
+    <${List} path="/stray-payments" label="Stray payments" columns=${columns}
+      filters=${filters} to=${(row) => `/strays/${row.id}`}
       empty=${html`<${Empty} title="No stray payment was read">Where a payer, or an alarm, names a transaction to the wrong network, read it here.<//>`} />
     ${asked && html`<${Dialog} title="Read a transaction" close=${close}>
       <p class="soft">Nothing is credited by reading it.</p>

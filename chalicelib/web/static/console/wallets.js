@@ -26,38 +26,48 @@ export default function Wallets({ query, me }) {
     again();
   };
   const choose = (change) => go("/wallets", { ...query, ...change }, { replace: true });
-  return html`<${Page} title="Service wallets" lead="The hot wallet pays withdrawals, the collector gathers tokens, the cold wallet stores. Ledger and chain differ while payments are on their way."
+  return html`<${Page} title="Service wallets"
+    lead="The hot wallet pays withdrawals, the collector gathers tokens, the cold wallet stores. Ledger and chain differ while payments are on their way."
     actions=${can("addresses:create") && html`<${Button} onClick=${() => ask()}>Register a wallet<//>`}>
     ${made && html`<${Made} wallet=${made} />`}
     <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <${Choice} id="network" label="Network" value=${query.network} options=${networks} choose=${(network) => choose({ network })} />
-      <${Choice} id="role" label="What for" value=${query.walletType} options=${Object.entries(ROLES)} choose=${(walletType) => choose({ walletType })} />
+      <${Choice} id="network" label="Network" value=${query.network}
+        options=${networks} choose=${(network) => choose({ network })} />
+      <${Choice} id="role" label="What for" value=${query.walletType}
+        options=${Object.entries(ROLES)} choose=${(walletType) => choose({ walletType })} />
     </form>
     <${Failure} error=${error} again=${again} />
     ${loading && !data && html`<${Loading} />`}
-    ${data?.length === 0 && html`<${Empty} title="No wallet is registered">Withdrawals of a network wait until it has a hot wallet.<//>`}
+    ${data?.length === 0
+      && html`<${Empty} title="No wallet is registered">Withdrawals of a network wait until it has a hot wallet.<//>`}
     ${data?.map((wallet) => html`<${Wallet} key=${wallet.network + wallet.walletType} wallet=${wallet} me=${me} />`)}
-    ${asked && html`<${Dialog} title="Register a wallet" close=${close}><${Register} networks=${networks} me=${me} done=${registered} cancel=${close} /><//>`}
+    ${asked && html`<${Dialog} title="Register a wallet" close=${close}><${Register} networks=${networks} me=${me}
+      done=${registered} cancel=${close} /><//>`}
   <//>`;
 }
 
 function Choice({ id, label, value = "", options, choose }) {
-  return html`<div class="field"><label for=${id}>${label}</label><select id=${id} value=${value} onChange=${(event) => choose(event.currentTarget.value || undefined)}>
+  return html`<div class="field"><label for=${id}>${label}</label><select id=${id} value=${value}
+    onChange=${(event) => choose(event.currentTarget.value || undefined)}>
     <option value="">All</option>${options.map(([name, text]) => html`<option value=${name} selected=${name === value}>${text}</option>`)}</select></div>`;
 }
 
 function Wallet({ wallet, me }) {
   const columns = [
     { name: "symbol", label: "Coin" },
-    { name: "balance", label: "Ledger", align: "end", show: (row) => html`<${Amount} value=${row.balance} usd=${row.balanceUSD} />` },
-    { name: "onChainBalance", label: "Chain", align: "end", show: (row) => (row.onChainBalance === null ? html`<span class="soft">not known</span>` : html`<${Amount} value=${row.onChainBalance} />`) },
+    { name: "balance", label: "Ledger", align: "end",
+      show: (row) => html`<${Amount} value=${row.balance} usd=${row.balanceUSD} />` },
+    { name: "onChainBalance", label: "Chain", align: "end", show: (row) => (row.onChainBalance === null
+      ? html`<span class="soft">not known</span>` : html`<${Amount} value=${row.onChainBalance} />`) },
     { name: "agrees", label: "Compared", show: (row) => agreement(row) },
     { name: "waits", label: "What goes on from here waits for", show: (row) => row.waits ?? "" },
   ];
   return html`<${Card} title=${`${words(wallet.network)}: ${(ROLES[wallet.walletType] ?? wallet.walletType).toLowerCase()}`}>
     <p><${Code} value=${wallet.address} head=${42} /> <span class="soft">${custody(wallet.custody)}</span></p>
-    <${Table} label=${`${wallet.network} ${wallet.walletType}`} columns=${columns} rows=${wallet.balances} rowKey=${(row) => row.coin} />
-    <p class="fine">${wallet.observedAt ? html`Chain as of <${Time} at=${wallet.observedAt} ago=${true} />.` : "Nobody has looked at the chain yet: a poll does every minute."}</p>
+    <${Table} label=${`${wallet.network} ${wallet.walletType}`} columns=${columns} rows=${wallet.balances}
+      rowKey=${(row) => row.coin} />
+    <p class="fine">${wallet.observedAt
+      ? html`Chain as of <${Time} at=${wallet.observedAt} ago=${true} />.` : "Nobody has looked at the chain yet: a poll does every minute."}</p>
     <${Elsewhere} wallet=${wallet} me=${me} /><//>`;
 }
 
@@ -67,7 +77,8 @@ function agreement(row) {
   if (row.onChainBalance === null) return "";
   const order = compare(row.onChainBalance, row.balance);
   if (order === 0) return html`<${Status} value="" tone="good" label="Agree" />`;
-  return html`<${Status} value="" tone=${order < 0 ? "warn" : "calm"} label=${order < 0 ? "Chain has less" : "Chain has more"} />`;
+  return html`<${Status} value="" tone=${order < 0 ? "warn" : "calm"}
+    label=${order < 0 ? "Chain has less" : "Chain has more"} />`;
 }
 
 /** What the command line alone does with a wallet. */
@@ -85,8 +96,10 @@ function Elsewhere({ wallet, me }) {
 function Register({ networks, me, done, cancel }) {
   const fields = [
     { name: "network", label: "Network", kind: "select", required: true, options: networks },
-    { name: "type", label: "What for", kind: "select", required: true, options: [["hot", "Hot wallet: pays withdrawals"], ["tokens_collector", "Collector: gathers tokens"], ["cold", "Cold wallet: stores; its key stays with you"]] },
-    { name: "address", label: "Address", kind: "text", required: true, mono: true, when: (values) => values.type === "cold", hint: "Of a wallet whose key you keep elsewhere." },
+    { name: "type", label: "What for", kind: "select", required: true,
+      options: [["hot", "Hot wallet: pays withdrawals"], ["tokens_collector", "Collector: gathers tokens"], ["cold", "Cold wallet: stores; its key stays with you"]] },
+    { name: "address", label: "Address", kind: "text", required: true, mono: true, when: (values) => values.type === "cold",
+      hint: "Of a wallet whose key you keep elsewhere." },
   ];
   const submit = async (values, { key }) => (await post("/addresses/service-wallets", values, { key })).data;
   return html`<p class="soft">${me.type === "test" ? "In the sandbox it takes the place of the wallet that is there." : "One for each network and purpose. Where there is one, the command line replaces it."}
@@ -95,7 +108,9 @@ function Register({ networks, me, done, cancel }) {
 }
 
 function Made({ wallet }) {
-  return html`<${Notice} tone="good" title=${`Registered: ${wallet.network}, ${(ROLES[wallet.type] ?? wallet.type).toLowerCase()}`}>
+  return html`<${Notice}
+    tone="good" title=${`Registered: ${wallet.network}, ${(ROLES[wallet.type] ?? wallet.type).toLowerCase()}`}>
     <p><${Code} value=${wallet.address} head=${42} /></p>
-    ${wallet.privateKey && html`<p>Its private key is shown this once. Keep it where nobody else reads it: <code>${wallet.privateKey}</code> <${Copy} value=${wallet.privateKey} what="private key" /></p>`}<//>`;
+    ${wallet.privateKey
+      && html`<p>Its private key is shown this once. Keep it where nobody else reads it: <code>${wallet.privateKey}</code> <${Copy} value=${wallet.privateKey} what="private key" /></p>`}<//>`;
 }

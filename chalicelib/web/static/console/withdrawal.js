@@ -40,16 +40,19 @@ function One({ withdrawal, decided, done }) {
       ["Changed", html`<${Time} at=${withdrawal.updated_at} ago=${true} />`],
       ["Id", html`<${Code} value=${withdrawal.id} />`],
     ]} /><//>
-    ${withdrawal.risk?.findings?.length > 0 && html`<${Card} title="What was found"><ul class="plain">${withdrawal.risk.findings.map(
+    ${withdrawal.risk?.findings?.length > 0
+      && html`<${Card} title="What was found"><ul class="plain">${withdrawal.risk.findings.map(
       (each) => html`<li key=${each.name}>${findingOf(each)} <span class="soft">(${each.weight})</span></li>`)}</ul>
       <p class="fine">Together ${withdrawal.risk.score}.</p><//>`}
     ${withdrawal.approval && html`<${Approval} approval=${withdrawal.approval} />`}`;
 }
 
 function Outcome({ withdrawal }) {
-  if (withdrawal.status === "failed") return html`<${Notice} tone="calm" title="Rejected"><p>The money is available to its merchant again.</p><//>`;
+  if (withdrawal.status === "failed") return html`<${Notice}
+    tone="calm" title="Rejected"><p>The money is available to its merchant again.</p><//>`;
   if (withdrawal.approval && !withdrawal.approval.given) {
-    return html`<${Notice} tone="busy" title="Your word is given"><p>The merchant's signers have to agree, too. Then it is paid.</p><//>`;
+    return html`<${Notice}
+      tone="busy" title="Your word is given"><p>The merchant's signers have to agree, too. Then it is paid.</p><//>`;
   }
   return html`<${Notice} tone="good" title="It goes on"><p>The payment begins within a minute.</p><//>`;
 }
@@ -66,9 +69,11 @@ function Wait({ withdrawal, done }) {
   return html`<${Notice} tone=${mayAccept(withdrawal) ? "warn" : "calm"} title=${title} actions=${html`
       ${accept && html`<${Button} onClick=${() => ask("accept")}>Let it go<//>`}
       ${reject && html`<${Button} tone="quiet" onClick=${() => ask("reject")}>Reject<//>`}
-      ${withdrawal.pending_reason === "liquidity" && html`<${Link} to="/wallets" query=${{ network: withdrawal.network }} class="button quiet">The hot wallet<//>`}
+      ${withdrawal.pending_reason === "liquidity" && html`<${Link} to="/wallets"
+        query=${{ network: withdrawal.network }} class="button quiet">The hot wallet<//>`}
       ${withdrawal.pending_reason === "halted" && html`<${Link} to="/payments" class="button quiet">Kill switch<//>`}
-      ${withdrawal.pending_reason === "suspended" && html`<${Link} to=${`/merchants/${withdrawal.merchant_id}`} class="button quiet">The merchant<//>`}`}>
+      ${withdrawal.pending_reason === "suspended"
+        && html`<${Link} to=${`/merchants/${withdrawal.merchant_id}`} class="button quiet">The merchant<//>`}`}>
       <p>${words}</p>
       ${mayAccept(withdrawal) && !accept && html`<p>This key may not decide about withdrawals.</p>`}<//>
     ${asked === "accept" && html`<${Accept} withdrawal=${withdrawal} close=${ended} />`}
@@ -77,7 +82,8 @@ function Wait({ withdrawal, done }) {
 
 function Accept({ withdrawal, close }) {
   const run = async () => ({ ...(await put("/withdrawals/request/accept", { id: withdrawal.id })).data, merchant_id: withdrawal.merchant_id });
-  return html`<${Ask} title="Let this withdrawal go?" action="Let it go" typed=${withdrawal.id} run=${run} close=${close} words=${html`
+  return html`<${Ask} title="Let this withdrawal go?" action="Let it go" typed=${withdrawal.id} run=${run} close=${close}
+    words=${html`
     <p><${Amount} value=${withdrawal.amount} symbol=${withdrawal.coin} /> on ${withdrawal.network} to <code>${withdrawal.to_address}</code></p>
     <p>Once it is paid nobody can take it back.${withdrawal.pending_reason === "fees" && " It is paid whatever its fee is by then."}</p>`} />`;
 }
@@ -91,7 +97,8 @@ function Reject({ withdrawal, close }) {
   return html`<${Ask} title="Reject this withdrawal?" action="Reject" tone="danger" run=${run} close=${close}
     words="It fails, and the money is available to its merchant again. The merchant sees the reason.">
     <div class="field"><label for="why">Reason <span class="soft">(optional)</span></label>
-      <input id="why" type="text" maxlength="200" value=${reason} autocomplete="off" onInput=${(event) => write(event.currentTarget.value)} /></div><//>`;
+      <input id="why" type="text" maxlength="200" value=${reason} autocomplete="off"
+        onInput=${(event) => write(event.currentTarget.value)} /></div><//>`;
 }
 
 function Approval({ approval }) {
@@ -99,7 +106,9 @@ function Approval({ approval }) {
   return html`<${Card} title="Who has to agree"><ul class="plain">
     ${approval.reasons.includes("multisig") && approval.signers.map((each) => html`<li key=${each}>Signer ${each}: <${Status} value=""
       tone=${signed.has(each) ? "good" : "calm"} label=${signed.has(each) ? "signed" : "not yet"} /></li>`)}
-    ${approval.reasons.some((each) => each !== "multisig") && html`<li>The operator: <${Status} value="" tone=${approval.operator_accepted ? "good" : "warn"}
+    ${approval.reasons.some((each) => each !== "multisig") && html`<li>The operator: <${Status} value=""
+      tone=${approval.operator_accepted ? "good" : "warn"}
       label=${approval.operator_accepted ? "agreed" : "not yet"} /></li>`}
-  </ul>${approval.reasons.includes("multisig") && html`<p class="fine">${approval.signatures.length} of ${approval.required_signatures} signatures are there.</p>`}<//>`;
+  </ul>${approval.reasons.includes("multisig")
+    && html`<p class="fine">${approval.signatures.length} of ${approval.required_signatures} signatures are there.</p>`}<//>`;
 }

@@ -17,9 +17,11 @@ export default function Withdrawals({ query }) {
   const columns = [
     { name: "amount", label: "Amount", sort: true, show: (row) => html`<${Amount} value=${row.amount} symbol=${row.coin} />` },
     { name: "network", label: "Network", sort: true },
-    { name: "pending_reason", label: "Why it waits", sort: true, show: (row) => html`<${Status} value="" tone=${mayAccept(row) ? "warn" : "calm"} label=${waitOf(row).title} />` },
+    { name: "pending_reason", label: "Why it waits", sort: true, show: (row) => html`<${Status} value=""
+      tone=${mayAccept(row) ? "warn" : "calm"} label=${waitOf(row).title} />` },
     { name: "to_address", label: "To", show: (row) => html`<code title=${row.to_address}>${shorten(row.to_address)}</code>` },
-    { name: "merchant_id", label: "Merchant", show: (row) => html`<code title=${row.merchant_id}>${shorten(row.merchant_id)}</code>` },
+    { name: "merchant_id", label: "Merchant",
+      show: (row) => html`<code title=${row.merchant_id}>${shorten(row.merchant_id)}</code>` },
     { name: "created_at", label: "Asked for", sort: true, show: (row) => html`<${Time} at=${row.created_at} ago=${true} />` },
   ];
   const filters = [
@@ -32,10 +34,12 @@ export default function Withdrawals({ query }) {
   const fixed = view === "mine" ? {} : { "pending_reason[in]": REASONS.join(",") };
   // The reason is a filter of all that wait: asked for by it, the API lists those too that nobody can decide about.
   const shown = view === "mine" ? filters.slice(1) : filters;
-  return html`<${Page} title="Waiting withdrawals" lead="Of all merchants. Each says what it waits for; some go on by your word.">
+  return html`<${Page} title="Waiting withdrawals"
+    lead="Of all merchants. Each says what it waits for; some go on by your word.">
     <${Tabs} label="Which" tabs=${VIEWS} chosen=${view} choose=${(next) => go("/withdrawals", next === "mine" ? { view: next } : {})}>
       <${List} path="/withdrawals/requests" label="Withdrawals" columns=${columns} filters=${shown} query=${fixed} every=${30}
-        to=${(row) => `/withdrawals/${row.id}`} empty=${html`<${Empty} title=${view === "mine" ? "Nothing is yours to decide" : "No withdrawal waits"}>${
+        to=${(row) => `/withdrawals/${row.id}`}
+          empty=${html`<${Empty} title=${view === "mine" ? "Nothing is yours to decide" : "No withdrawal waits"}>${
           view === "mine" ? "Payments that look unusual, go to the grey list, or cost too much show up here." : "What is asked for is paid at once."}<//>`} />
     <//>
   <//>`;
