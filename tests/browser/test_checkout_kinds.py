@@ -105,6 +105,25 @@ def test_the_choice_is_changed_after_a_part_payment(page: Browser, invoice: Call
     sound(page, 1280)
 
 
+def test_a_new_quote_is_told_when_the_lock_ends(
+    page: Browser, invoice: Callable[..., Any], service: dict[str, Any], tmp_path: Path
+) -> None:
+    made = invoice(**_EUROS)
+    chosen = ask(service, "POST", f"/v1/pay/{made['id']}/choice", {"coin": "eth", "network": "ethereum"})
+    look(page)
+    opened(page, made["checkoutUrl"])
+    assert page.run("document.getElementById('send').textContent") == chosen["missing"]
+    assert not page.run("document.getElementById('requoted').checkVisibility()")
+    ask(service, "POST", "/v1/sandbox/rates", {"coin": "eth", "fiat": "EUR", "value": "1000"})
+    ask(service, "POST", "/v1/sandbox/clock", {"advance": 901})
+    page.wait("document.getElementById('send').textContent", lambda now: now == "1.2499")
+    assert page.run("document.getElementById('requoted').checkVisibility()")
+    page.wait("document.getElementById('lock').textContent.startsWith('(14:')")
+    page.screenshot(tmp_path / "requoted.png")
+    sound(page, 1280)
+    ask(service, "POST", "/v1/sandbox/rates", {"coin": "eth", "fiat": "EUR", "value": None})
+
+
 def test_by_keyboard_alone(page: Browser, invoice: Callable[..., Any]) -> None:
     """Search, choose, copy: in the order of the page, each with its focus to be seen."""
 
