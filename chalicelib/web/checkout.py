@@ -147,6 +147,9 @@ def _besides(frame: Frame, visit: Visit) -> list[str]:
     given_back = any(one["status"] not in _GIVEN_UP for one in shown.get("refunds", ()))
     if "overpaid" in shown and not given_back:
         said.append(frame.say("checkout.overpaid", amount=number(shown["overpaid"]), symbol=symbol))
+    over = _status_of(visit) in ("expired", "cancelled", "over")
+    if over and not given_back and "late" not in shown and shown.get("payments"):
+        said.append(frame.say("checkout.partOver"))
     if "late" in shown and not given_back:
         when = "cancelled" if shown["status"] == "cancelled" else "expired"
         said.append(frame.say(f"checkout.late.{when}", amount=number(shown["late"]), symbol=symbol))

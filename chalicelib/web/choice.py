@@ -52,7 +52,9 @@ class Offers:
         others = [one for one in shown["accept"] if (one["coin"], one["network"]) != now]
         if not others:
             return ""
-        inside = self._search(others) + self._list(others, shown["fiatCurrency"])
+        # Among all coins: none is called the quickest that is slower than the one chosen already.
+        marked = _quickest(shown["accept"]), _cheapest(shown["accept"])
+        inside = self._search(others) + self._list(others, shown["fiatCurrency"], marked)
         if shown["currency"] is None:
             return f'<h2 class="label">{say("choice.coins")}</h2>{inside}'
         # Where the coin that was chosen has no rate, another one is the way on.
@@ -70,8 +72,8 @@ class Offers:
             f'autocomplete="off" spellcheck="false"><button class="copy shown">{say("choice.find")}</button></div></form>'
         )
 
-    def _list(self, others: Sequence[Mapping[str, Any]], fiat: str) -> str:
-        quickest, cheapest = _quickest(others), _cheapest(others)
+    def _list(self, others: Sequence[Mapping[str, Any]], fiat: str, marked: tuple[Mapping[str, Any] | None, ...]) -> str:
+        quickest, cheapest = marked
         wanted = [self._matches(one) for one in others]
         # As the shop has put them; in a long list those that most people look for come first.
         first = list(zip(others, wanted, strict=True))

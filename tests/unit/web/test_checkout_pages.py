@@ -108,6 +108,10 @@ STATES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "late": ({"status": "expired", "late": "5"}, ("5 USDT came after the time was over",)),
     "late-cancelled": ({"status": "cancelled", "late": "5"}, ("5 USDT came after the shop had cancelled",)),
     "expired": ({"status": "expired", "again": "link/plk_1"}, ("The time to pay is over", "Begin anew")),
+    "expired-part": (
+        {"status": "expired", "received": "100", "payments": [PAYMENT | {"confirmations": 19}]},
+        ("A part of the price has arrived",),
+    ),
     "time-over": ({"expiresIn": 0}, ("What was sent in time still counts",)),
     "cancelled": ({"status": "cancelled", "cancelUrl": "https://shop.example/basket"}, ("Cancelled", "Back to shop.example")),
     "by-hand": ({"status": "on-hold"}, ("Status: on-hold",)),
@@ -335,3 +339,9 @@ def test_the_page_is_small() -> None:
         sizes = [len(gzip.compress(each.encode(), 6)) for each in sent]
         assert len(sent) == 1 + len(loaded) <= 5, sorted(loaded)
         assert sum(sizes) <= 30 * 1024, (lang, sizes)
+
+
+def test_no_coin_is_called_quickest_that_is_slower_than_the_chosen_one() -> None:
+    third = {"coin": "eth", "network": "x", "symbol": "ETH", "usualSeconds": 144, "usualFee": "0.9"}
+    text = checkout.page(frame(), checkout.Visit("inv_1", shown("chosen", accept=[*OFFERS, third]), "{}", NAMES))
+    assert "Cheapest" in text and "Quickest" not in text
