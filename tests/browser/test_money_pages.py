@@ -79,7 +79,7 @@ def test_an_address_is_made_paid_and_archived(page: Browser, service: dict[str, 
 def test_a_reorganisation_takes_a_payment_back(page: Browser, service: dict[str, Any]) -> None:
     signed_in(page, service, "client_test")
     new_address(page, "till 2", "fantom")
-    press(page, "Mine blocks")
+    press(page, "Mine")
     page.wait("document.querySelectorAll('dialog option').length > 5")
     fill(page, {"Network": "fantom", "Blocks": "40"})
     press(page, "Mine")
@@ -105,7 +105,7 @@ def test_a_reorganisation_takes_a_payment_back(page: Browser, service: dict[str,
 
 def test_clock_and_rate_are_set(page: Browser, service: dict[str, Any]) -> None:
     signed_in(page, service, "other_merchant_test")
-    press(page, "Set a rate")
+    press(page, "Set rate")
     page.wait("document.querySelectorAll('dialog option').length > 5")
     fill(page, {"Coin": "eth", "Worth of one coin": "2700.5"})
     press(page, "Set")
@@ -114,7 +114,7 @@ def test_clock_and_rate_are_set(page: Browser, service: dict[str, Any]) -> None:
     press(page, "Set")
     wait_for(page, "counts as too old")
     closed(page)
-    press(page, "Move the clock")
+    press(page, "Move clock")
     fill(page, {"Forward by": "2", "Unit": "minutes"})
     page.run("document.querySelector('dialog [type=submit]').click()")
     wait_for(page, "in the sandbox now")

@@ -31,7 +31,7 @@ export function waiting(withdrawals, more = false) {
 export function held(balances) {
   return balances.filter((balance) => !isZero(balance.held)).map((balance) => ({
     tone: "warn", text: `${balance.held} ${balance.symbol} on ${balance.network} is held until the operator releases it`,
-    to: "/transactions", query: { network: balance.network, coin: balance.coin },
+    to: "/transactions", query: { releasable: "true", network: balance.network, coin: balance.coin },
   }));
 }
 

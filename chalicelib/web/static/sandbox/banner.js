@@ -9,10 +9,10 @@ import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
 import { ClockForm, MineForm, PayForm, RateForm, ReorgForm, SettleForm } from "./forms.js";
 
-/** Tools that fit every page: [name, title, component]. */
+/** Tools that fit every page: [name, the button's text, the dialog's title, component]. */
 const ALWAYS = [
-  ["mine", "Mine blocks", MineForm], ["reorg", "Reorganise", ReorgForm], ["clock", "Move the clock", ClockForm],
-    ["rate", "Set a rate", RateForm],
+  ["mine", "Mine", "Mine blocks", MineForm], ["reorg", "Reorganise", "Reorganise", ReorgForm],
+  ["clock", "Move clock", "Move the clock", ClockForm], ["rate", "Set rate", "Set a rate", RateForm],
 ];
 
 /** The tool of the object that a page shows: `{ name, title, show }`; null where it shows none. */
@@ -36,7 +36,7 @@ export function SandboxBanner() {
   if (!isTest()) return null;
   const own = ofPage(path);
   const may = can("sandbox:write");
-  const [, title, Tool] = ALWAYS.find(([name]) => name === open) ?? [];
+  const [, , title, Tool] = ALWAYS.find(([name]) => name === open) ?? [];
   return html`<div class="sandbox" role="region" aria-label="Sandbox">
     <p><strong>Sandbox.</strong> Nothing here is real money.</p>
     ${may && html`<div class="actions">

@@ -18,6 +18,7 @@ const filters = (networks) => [
   networks ? { name: "network", label: "Network", kind: "select", options: networks }
     : { name: "network", label: "Network", kind: "text" },
   { name: "coin", label: "Coin", kind: "text" },
+  { name: "releasable", label: "Held back", kind: "select", options: [["true", "Waits for the operator"], ["false", "No"]] },
   { name: "hash", label: "Hash", kind: "text" },
   { name: "address", label: "Address", kind: "text" },
   { name: "createdAt", label: "When", kind: "time" },
