@@ -18,6 +18,7 @@ from tests.support.pages import fill, go, look, press, signed_in, text, wait_for
 pytestmark = pytest.mark.browser
 
 WAITED = 60
+UNKNOWN = "/invoices/inv_nothing"
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -42,6 +43,13 @@ def pay(service: dict[str, Any], invoice: dict[str, Any], amount: str) -> None:
     while api(service, "GET", f"/invoices?id={invoice['id']}")["received"] == "0":
         assert time.monotonic() < until, "the payment is not credited"
         time.sleep(0.1)
+
+
+def with_own_keys(service: dict[str, Any], count: int) -> dict[str, Any]:
+    """The service with `count` further keys of the merchant, "0" and so on. A test key may ask a hundred times a minute."""
+    wanted = [{"name": f"one more {place}", "permissions": ["full"]} for place in range(count)]
+    made = {str(place): api(service, "POST", "/api-keys", body)["data"]["key"] for place, body in enumerate(wanted)}
+    return {**service, "keys": service["keys"] | made}
 
 
 def test_an_invoice_from_the_form_to_its_refund(page: Browser, service: dict[str, Any]) -> None:
@@ -94,24 +102,30 @@ def test_every_page_at_every_width_by_day_and_by_night(page: Browser, service: d
     api(service, "POST", f"/pay/{chosen['id']}/choice", offers[1])
     link = api(service, "POST", "/payment-links", {"name": HOSTILE, "fiatAmount": {"min": "5", "max": "50"}, "fiatCurrency": "EUR"})
     pay(service, made, "0.02")
-    signed_in(page, service, "client_test")
+    own = with_own_keys(service, 4)
     paths = [
         "/invoices", "/invoices?status=cancelled&externalId=none", "/invoices/new", f"/invoices/{made['id']}",
         f"/invoices/{made['id']}?tab=timeline", f"/invoices/{made['id']}?tab=refunds", f"/invoices/{made['id']}/refund",
         f"/invoices/{chosen['id']}?tab=more", "/payment-links", "/payment-links/new", f"/payment-links/{link['id']}",
-        "/settings/invoices", "/settings/checkout", "/invoices/inv_nothing",
+        "/settings/invoices", "/settings/checkout", UNKNOWN,
     ]  # fmt: skip
     wrong = []
-    for width in (1280, 390):
-        for scheme in ("light", "dark"):
-            look(page, width=width, scheme=scheme)
-            for path in paths:
-                go(page, path)
-                page.screenshot(tmp_path / f"{path.strip('/').replace('/', '-').replace('?', '-')}-{width}-{scheme}.png")
-                wide = page.run("document.documentElement.scrollWidth")
-                found = axe(page)
-                if wide > width or found:
-                    wrong.append((path, width, scheme, wide, found))
+    looks = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
+    for place, (width, scheme) in enumerate(looks):
+        if place:
+            look(page)  # on a phone it is in the menu
+            press(page, "Sign out")
+            page.wait("sessionStorage.length === 0")
+        signed_in(page, own, str(place))
+        look(page, width=width, scheme=scheme)
+        for path in paths:
+            go(page, path)
+            page.screenshot(tmp_path / f"{path.strip('/').replace('/', '-').replace('?', '-')}-{width}-{scheme}.png")
+            wide = page.run("document.documentElement.scrollWidth")
+            said = page.run("document.querySelector('main [role=alert]')?.innerText ?? ''") if path != UNKNOWN else ""
+            found = axe(page)
+            if wide > width or found or said:
+                wrong.append((path, width, scheme, wide, said, found))
     assert wrong == []
     assert page.run("document.querySelectorAll('img[src=x]').length") == 0
 
@@ -238,19 +252,17 @@ def test_an_export_is_saved_waits_for_the_limit_and_goes_on(page: Browser, servi
 
 @pytest.mark.sweep
 def test_an_export_of_several_pages_has_each_invoice_once(page: Browser, service: dict[str, Any], tmp_path: Path) -> None:
-    # A test key may ask a hundred times a minute: each of these makes a part of them.
-    keys = [api(service, "POST", "/api-keys", {"name": f"maker {n}", "permissions": ["full"]})["data"]["key"] for n in range(3)]
-    own = {"base_url": service["base_url"], "keys": {str(place): key for place, key in enumerate(keys)}}
+    own = with_own_keys(service, 4)
     wanted = {"currency": "usdc", "network": "polygon", "amount": "5"}
     made = [api(own, "POST", "/invoices", wanted, str(count % 3))["id"] for count in range(230)]
-    signed_in(page, service, "client_test", "/invoices?currency=usdc&network=polygon")
+    signed_in(page, own, "3", "/invoices?currency=usdc&network=polygon")
     body = json.dumps(wanted)
     # Before each page but the first another invoice arrives.
     page.run(f"""(() => {{
         const ask = window.fetch;
         window.fetch = async (url, options) => {{
             if (String(url).includes('cursor=')) await ask('v1/invoices', {{ method: 'POST', body: {json.dumps(body)},
-                headers: {{ 'X-Api-Key': {json.dumps(keys[0])}, 'Content-Type': 'application/json' }} }});
+                headers: {{ 'X-Api-Key': {json.dumps(own["keys"]["0"])}, 'Content-Type': 'application/json' }} }});
             return ask(url, options);
         }};
     }})()""")

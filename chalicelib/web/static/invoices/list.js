@@ -28,7 +28,7 @@ function received(row) {
 }
 
 function price(row) {
-  if (row.fiatAmount) return fiat(row.fiatAmount, row.fiatCurrency);
+  if (row.fiatAmount) return html`<span class="amount">${fiat(row.fiatAmount, row.fiatCurrency)}</span>`;
   return html`<${Amount} value=${row.amount} symbol=${row.symbol} />`;
 }
 
