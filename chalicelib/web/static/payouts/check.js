@@ -33,25 +33,30 @@ export function Check({ plan, begin, back }) {
     ${wrong.length > 0 && html`<${Notice} tone="bad" title=${`${countOf(wrong.length, "row is", "rows are")} wrong`}>
       <p>Mend them in your file and open it again, or leave them out.</p>
       <${Tick} checked=${left} change=${leave}>Leave the wrong rows out and pay the others<//><//>`}
-    ${again.length > 0 && html`<${Notice} tone="warn" title=${`${countOf(again.length, "row was", "rows were")} paid within the last day`}>
+    ${again.length > 0 && html`<${Notice} tone="warn"
+      title=${`${countOf(again.length, "row was", "rows were")} paid within the last day`}>
       <p>The same amount went, or is going, to the same address: rows ${listed(again)}.</p>
       <${Tick} checked=${agreed} change=${agree}>Pay them again<//><//>`}
-    ${alike.length > 0 && html`<${Notice} tone="warn" title="Addresses that are there several times">Rows ${listed(alike)}. Each is paid.<//>`}
+    ${alike.length > 0 && html`<${Notice} tone="warn"
+      title="Addresses that are there several times">Rows ${listed(alike)}. Each is paid.<//>`}
     ${short.map((total) => html`<${Notice} tone="bad" title=${`${total.symbol} on ${total.network}: ${total.problem}`}>
-      ${total.left === null ? "Take rows out, or wait until more money is there." : "Take rows out, or send the rest another day."}<//>`)}
-    <${Card} title="What it comes to"><${Table} label="Sums" rows=${found.totals} rowKey=${(row) => `${row.coin} ${row.network}`} columns=${TOTALS} />
-      <p class="fine">Payees get these amounts whole: network fees are not taken off. Whether payments need approvals the service says when they are made.</p><//>
+      ${total.left === null ? "Take rows out, or wait for more money." : "Take rows out, or send them another day."}<//>`)}
+    <${Card} title="What it comes to"><${Table} label="Sums" rows=${found.totals}
+      rowKey=${(row) => `${row.coin} ${row.network}`} columns=${TOTALS} />
+      <p class="fine">Payees get these amounts whole: network fees are not taken off.
+        Whether payments need approvals the service says when they are made.</p><//>
     <div class="actions">
       <${Button} disabled=${!ready} onClick=${() => ask()}>Send ${countOf(good.length, "payment")}<//>
       <${Link} to="/withdrawals" class="button quiet">Do not send<//></div>
     <${Rows} rows=${wrong.length > 0 ? wrong : found.rows} title=${wrong.length > 0 ? "Rows that are wrong" : "Rows"} />
-    ${asked && html`<${Ask} title=${`Send ${countOf(good.length, "payment")}?`} action="Send them" words=${`${sums}. What the chain has can not be taken back.`}
+    ${asked && html`<${Ask} title=${`Send ${countOf(good.length, "payment")}?`} action="Send them"
+      words=${`${sums}. What the chain has can not be taken back.`}
       run=${start} close=${(run) => { close(); if (run) begin(run); }} />`}
   <//>`;
 }
 
 /** What of a row is needed from now on. */
-const bare = ({ row, address, normalized, amount: units, coin, network }) => ({ row, address, normalized, amount: units, coin, network });
+const bare = ({ problems, warnings, before, ...row }) => row;
 
 function listed(rows) {
   const shown = rows.slice(0, 20).map(({ row }) => row).join(", ");
@@ -59,15 +64,18 @@ function listed(rows) {
 }
 
 function Tick({ checked: on, change, children }) {
-  return html`<label class="check"><input type="checkbox" checked=${on} onChange=${(event) => change(event.currentTarget.checked)} /><span>${children}</span></label>`;
+  return html`<label class="check"><input type="checkbox" checked=${on}
+    onChange=${(event) => change(event.currentTarget.checked)} /><span>${children}</span></label>`;
 }
 
 const TOTALS = [
   { name: "coin", label: "Coin", show: (row) => `${row.symbol} on ${row.network}` },
   { name: "count", label: "Payments", align: "end", show: (row) => amount(row.count) },
   { name: "total", label: "Sum", align: "end", show: (row) => html`<${Amount} value=${row.total} symbol=${row.symbol} />` },
-  { name: "available", label: "Available", align: "end", show: (row) => (row.available === null ? "not known" : html`<${Amount} value=${row.available} symbol=${row.symbol} />`) },
-  { name: "left", label: "Left after", align: "end", show: (row) => (row.left === null ? "" : html`<${Amount} value=${row.left} symbol=${row.symbol} />`) },
+  { name: "available", label: "Available", align: "end", show: (row) => (row.available === null ? "not known" : html`<${Amount}
+    value=${row.available} symbol=${row.symbol} />`) },
+  { name: "left", label: "Left after", align: "end", show: (row) => (row.left === null ? "" : html`<${Amount} value=${row.left}
+    symbol=${row.symbol} />`) },
 ];
 const ROWS = [
   { name: "row", label: "Row" },
@@ -82,5 +90,6 @@ function Rows({ rows, title }) {
   const shown = rows.slice(0, pages * DRAWN);
   return html`<${Card} title=${`${title} (${amount(rows.length)})`}>
     <${Table} label=${title} rows=${shown} rowKey=${(row) => row.row} columns=${ROWS} />
-    ${shown.length < rows.length && html`<div class="actions"><${Button} tone="quiet" onClick=${() => more(pages + 1)}>Show more<//></div>`}<//>`;
+    ${shown.length < rows.length && html`<div class="actions"><${Button} tone="quiet"
+      onClick=${() => more(pages + 1)}>Show more<//></div>`}<//>`;
 }

@@ -28,7 +28,8 @@ export default function Payouts() {
   const turn = (next) => { arriving.now = true; make(next); };
   if (run) return html`<${Sending} run=${run} end=${end} />`;
   if (!known.coins) {
-    return html`<${Page} title="Pay from a file">${known.loading && html`<${Loading} />`}<${Failure} error=${known.error} again=${known.again} /><//>`;
+    return html`<${Page} title="Pay from a file">${known.loading && html`<${Loading} />`}<${Failure} error=${known.error}
+      again=${known.again} /><//>`;
   }
   if (plan) return html`<${Check} plan=${plan} begin=${begin} back=${() => turn(null)} />`;
   return html`<${Choosing} known=${known} make=${turn} before=${before} />`;
@@ -70,10 +71,12 @@ function Choosing({ known, make, before }) {
     { name: "text", label: "Rows", kind: "area", required: true, rows: 8, value: typed,
       hint: "A first line “address,amount”, with “coin” and “network” where they differ. Then one payment a line." },
   ];
-  return html`<${Page} title="Pay from a file" lead="Every row is checked first. You see what is wrong, and what it comes to, before anything is sent.">
+  return html`<${Page} title="Pay from a file"
+    lead="Every row is checked first. You see what is wrong, and what it comes to, before anything is sent.">
     <${Failure} error=${known.error} again=${known.again} />
     <${Card}>
-      <div class="form"><div class="field"><label for="payout-file">CSV file</label><input id="payout-file" type="file" accept=".csv,.txt,text/csv" onChange=${open} />
+      <div class="form"><div class="field"><label for="payout-file">CSV file</label><input id="payout-file" type="file"
+        accept=".csv,.txt,text/csv" onChange=${open} />
         ${refused && html`<p class="wrong" role="alert">${refused}</p>`}</div></div>
       <${Form} key=${round} fields=${fields} action="Check the rows" submit=${submit} done=${make}
         change=${(values) => { before.current = values; }} />
@@ -87,7 +90,8 @@ async function factsFor(rows, known, tell) {
   const lists = toValidate(rows, addresses);
   for (const [place, { network, addresses: texts }] of lists.entries()) {
     tell({ done: place, all: lists.length, words: `Looking at addresses: ${place * LISTED} so far` });
-    const { data } = await patiently(() => post("/addresses/validate", { network, addresses: texts }), tell, place, lists.length);
+    const asked = () => post("/addresses/validate", { network, addresses: texts });
+    const { data } = await patiently(asked, tell, place, lists.length);
     addresses = withResults(addresses, data.results);
   }
   tell({ done: lists.length, all: lists.length, words: "Looking at balances and at what was paid lately" });

@@ -30,7 +30,8 @@ export function bodyOf(batch, priority) {
 
 /**
  * A run of payouts, not begun. A key follows from the run's name and the batch: the same file under the same name is paid once,
- * also from another browser; another `salt` makes other keys. `digest(text)` is a hash in hex, or null where there is none: `spare()` makes a key then.
+ * also from another browser; another `salt` makes other keys. `digest(text)` is a hash in hex, or null where there is none:
+ * `spare()` makes a key then.
  */
 export async function runOf({ name, priority, rows, by, salt = "" }, digest, spare) {
   const batches = [];

@@ -59,13 +59,16 @@ export function Sending({ run: begun, end }) {
   }, [busy]);
   const far = progress(run);
   return html`<${Page} title=${run.name}>
-    <${Progress} value=${far.made} max=${far.all} label="Payments made">${amount(far.made)} of ${countOf(far.all, "payment")} made${
+    <${Progress} value=${far.made} max=${far.all}
+      label="Payments made">${amount(far.made)} of ${countOf(far.all, "payment")} made${
       waiting ? `: the next try is at ${moment(waiting, { seconds: true })}` : ""}<//>
     <${Verdict} run=${run} far=${far} busy=${busy} />
     <div class="actions">
       ${busy && html`<${Button} tone="quiet" onClick=${halt}>Stop after this batch<//>`}
-      ${!busy && far.made < far.all && html`<${Button} onClick=${() => start(false)}>${far.unknown > 0 ? "Ask again what became of it" : "Go on"}<//>`}
-      ${!busy && far.refused > 0 && far.left > 0 && html`<${Button} tone="quiet" onClick=${() => start(true)}>Go on without the refused batch<//>`}
+      ${!busy && far.made < far.all && html`<${Button}
+        onClick=${() => start(false)}>${far.unknown > 0 ? "Ask again what became of it" : "Go on"}<//>`}
+      ${!busy && far.refused > 0 && far.left > 0 && html`<${Button} tone="quiet"
+        onClick=${() => start(true)}>Go on without the refused batch<//>`}
       ${!busy && far.made === far.all && html`<${Link} to="/withdrawals" class="button">To the withdrawals<//>`}
       ${!busy && html`<${Save} run=${run} />`}
       ${!busy && html`<${Done} far=${far} end=${end} />`}
@@ -74,7 +77,8 @@ export function Sending({ run: begun, end }) {
 }
 
 function Verdict({ run, far, busy }) {
-  if (busy) return html`<${Notice} tone="busy" title="Sending">Leave this tab open. Each batch is sent once, also when its answer is lost.<//>`;
+  if (busy) return html`<${Notice} tone="busy"
+    title="Sending">Leave this tab open. Each batch is sent once, also when its answer is lost.<//>`;
   const stopped = run.batches.find((batch) => batch.words);
   if (far.made === far.all) {
     const replayed = run.batches.some((batch) => batch.replayed);
@@ -83,10 +87,12 @@ function Verdict({ run, far, busy }) {
       : "Follow them in the list of withdrawals. Large ones may wait for signatures."}<//>`;
   }
   if (far.unknown > 0) {
-    return html`<${Notice} tone="warn" title="An answer was lost">${countOf(far.unknown, "payment")} may be made or not: ${stopped?.words}${" "}
+    return html`<${Notice} tone="warn"
+      title="An answer was lost">${countOf(far.unknown, "payment")} may be made or not: ${stopped?.words}${" "}
       Ask again: a batch that was made is not made again.<//>`;
   }
-  if (far.refused > 0) return html`<${Notice} tone="bad" title="A batch was refused, and none of its payments made">${stopped?.words}<//>`;
+  if (far.refused > 0) return html`<${Notice} tone="bad"
+    title="A batch was refused, and none of its payments made">${stopped?.words}<//>`;
   return html`<${Notice} tone="calm" title="Stopped">${stopped?.words ?? "The rest is not sent."}<//>`;
 }
 
@@ -121,8 +127,10 @@ const MADE = [
   { name: "row", label: "Row" },
   { name: "address", label: "Address", show: (row) => html`<${Code} value=${row.address} what="address" />` },
   { name: "amount", label: "Amount", align: "end", show: (row) => html`<${Amount} value=${row.amount} symbol=${row.coin} />` },
-  { name: "state", label: "Result", show: (row) => html`<${Status} value=${row.state} tone=${{ made: "good", refused: "bad", unknown: "warn" }[row.state]} />` },
-  { name: "withdrawal", label: "Withdrawal", show: (row) => (row.withdrawal ? html`<${Link} to=${`/withdrawals/${row.withdrawal}`}>Open<//>` : row.words) },
+  { name: "state", label: "Result", show: (row) => html`<${Status} value=${row.state}
+    tone=${{ made: "good", refused: "bad", unknown: "warn" }[row.state]} />` },
+  { name: "withdrawal", label: "Withdrawal", show: (row) => (row.withdrawal ? html`<${Link}
+    to=${`/withdrawals/${row.withdrawal}`}>Open<//>` : row.words) },
 ];
 
 function Results({ run }) {
@@ -130,5 +138,6 @@ function Results({ run }) {
   const rows = results(run);
   const shown = rows.slice(0, pages * DRAWN);
   return html`<${Card} title="Row by row"><${Table} label="Results" rows=${shown} rowKey=${(row) => row.row} columns=${MADE} />
-    ${shown.length < rows.length && html`<div class="actions"><${Button} tone="quiet" onClick=${() => more(pages + 1)}>Show more<//></div>`}<//>`;
+    ${shown.length < rows.length && html`<div class="actions"><${Button} tone="quiet"
+      onClick=${() => more(pages + 1)}>Show more<//></div>`}<//>`;
 }

@@ -33,13 +33,16 @@ export default function ClaimLinks({ params }) {
   const make = can("withdrawals:create") && html`<${Link} to="/claim-links/new" class="button">New claim link<//>`;
   return html`<${Page} title="Claim links" actions=${make}
     lead="Money for somebody whose address you do not know. The amount is frozen, and the link's page asks where to pay it.">
-    <${List} label="Claim links" path="/payout-links" columns=${COLUMNS} filters=${FILTERS} to=${(row) => `/claim-links/${row.id}`}
-      empty=${html`<${Empty} title="No claim links yet" actions=${make}>A prize, a payout, a gift: send a link in place of asking for an address.<//>`} /><//>`;
+    <${List} label="Claim links" path="/payout-links" columns=${COLUMNS} filters=${FILTERS}
+      to=${(row) => `/claim-links/${row.id}`}
+      empty=${html`<${Empty} title="No claim links yet"
+        actions=${make}>A prize, a payout, a gift: send a link in place of asking for an address.<//>`} /><//>`;
 }
 
 function One({ id }) {
   const { data: record, error, loading, again, put } = useGet(at`/payout-links/${id}`, {}, { every: 15 });
-  if (!record) return html`<${Page} title="Claim link">${loading && html`<${Loading} />`}<${Failure} error=${error} again=${again} /><//>`;
+  if (!record) return html`<${Page} title="Claim link">${loading && html`<${Loading} />`}<${Failure} error=${error}
+    again=${again} /><//>`;
   return html`<${Page} title=${`Claim link over ${record.amount} ${record.coin.toUpperCase()}`}
     actions=${html`<${Cancel} record=${record} path="/payout-links" put=${put} />`}>
     <${Failure} error=${error} again=${again} /><${Standing} record=${record} />
@@ -61,14 +64,16 @@ function New() {
   };
   const fields = [
     ...coinFields(coins, balances),
-    { name: "amount", label: "Amount", kind: "amount", required: true, example: "0.05", hint: "It is frozen as soon as the link is made." },
+    { name: "amount", label: "Amount", kind: "amount", required: true, example: "0.05",
+      hint: "It is frozen as soon as the link is made." },
     { name: "description", label: "What for", kind: "text", most: 500, hint: "Its payee reads it on the page." },
     { name: "expiresIn", label: "Usable for", kind: "select", required: true, options: SPANS, value: "604800",
       hint: "Unused until then, the money is available again." },
   ];
   return html`<${Page} title="New claim link">
     <${Failure} error=${error} again=${again} />
-    <${Card}><${Form} fields=${fields} action="Make the link" submit=${submit} done=${(link) => { arriving.now = true; keep(link); }} /><//><//>`;
+    <${Card}><${Form} fields=${fields} action="Make the link" submit=${submit}
+      done=${(link) => { arriving.now = true; keep(link); }} /><//><//>`;
 }
 
 /** The link, this once. Leaving the tab asks first. */
@@ -84,10 +89,13 @@ function Made({ made }) {
       <div class="actions"><${Link} to=${at`/claim-links/${made.id}`} class="button">To the link<//></div><//>`;
   }
   // A dialog that only its button leaves: the menu behind it would take the link away.
-  return html`<${Page} title="The link is made"><${Dialog} title=${`${made.amount} ${made.coin.toUpperCase()} on ${made.network}`} close=${() => {}} hold>
-    <${Notice} tone="warn" title="Copy it now: it is shown this once">Whoever has this link is paid, once. Send it to its payee alone.<//>
+  return html`<${Page} title="The link is made"><${Dialog}
+    title=${`${made.amount} ${made.coin.toUpperCase()} on ${made.network}`} close=${() => {}} hold>
+    <${Notice} tone="warn"
+      title="Copy it now: it is shown this once">Whoever has this link is paid, once. Send it to its payee alone.<//>
     <pre dir="ltr" tabindex="0" aria-label="The link">${made.claimUrl}</pre>
-    <${Facts} rows=${[["Usable until", html`<${Time} at=${made.expiresAt} ago />`], ["Id", html`<${Code} value=${made.id} what="id" />`]]} />
+    <${Facts} rows=${[["Usable until", html`<${Time} at=${made.expiresAt} ago />`], ["Id", html`<${Code} value=${made.id}
+      what="id" />`]]} />
     <div class="actions"><${Copy} value=${made.claimUrl} label="Copy the link" />
       <${Button} tone="quiet" onClick=${() => go(at`/claim-links/${made.id}`)}>I have it<//></div>
   <//><//>`;

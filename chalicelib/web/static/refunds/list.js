@@ -12,7 +12,8 @@ import { cancellable, claimSays, settled } from "../withdrawals/words.js";
 const COLUMNS = [
   { name: "id", label: "Refund", show: (row) => html`<${Amount} value=${row.amount} symbol=${row.coin} />` },
   { name: "status", label: "Status", show: (row) => html`<${Status} value=${row.status} />` },
-  { name: "invoiceId", label: "Invoice", show: (row) => html`<${Link} to=${at`/invoices/${row.invoiceId}`}><${Short} value=${row.invoiceId} /><//>` },
+  { name: "invoiceId", label: "Invoice", show: (row) => html`<${Link} to=${at`/invoices/${row.invoiceId}`}><${Short}
+    value=${row.invoiceId} /><//>` },
   { name: "reason", label: "Reason", show: (row) => row.reason ?? "" },
   { name: "createdAt", label: "Made", sort: true, show: (row) => html`<${Time} at=${row.createdAt} />` },
 ];
@@ -28,16 +29,20 @@ const Short = ({ value }) => html`<span title=${value}>${`${value.slice(0, 10)}â
 /** The pages "Refunds" and of one refund. */
 export default function Refunds({ params }) {
   if (params.id) return html`<${Refund} id=${params.id} />`;
-  return html`<${Page} title="Refunds" lead="Money of invoices that went back, or waits for its payer to say where to. Make one on the invoice's page.">
+  return html`<${Page} title="Refunds"
+    lead="Money of invoices that went back, or waits for its payer to say where to. Make one on the invoice's page.">
     <${List} label="Refunds" path="/refunds" columns=${COLUMNS} filters=${FILTERS} to=${(row) => `/refunds/${row.id}`}
-      empty=${html`<${Empty} title="No refunds yet" actions=${can("invoices:read") && html`<${Link} to="/invoices" class="button quiet">To the invoices<//>`}>
+      empty=${html`<${Empty} title="No refunds yet" actions=${can("invoices:read") && html`<${Link} to="/invoices"
+        class="button quiet">To the invoices<//>`}>
         Open an invoice that was paid, and press Refund.<//>`} /><//>`;
 }
 
 function Refund({ id }) {
   const { data: record, error, loading, again, put } = useGet(at`/refunds/${id}`, {}, { every: 15 });
-  if (!record) return html`<${Page} title="Refund">${loading && html`<${Loading} />`}<${Failure} error=${error} again=${again} /><//>`;
-  return html`<${Page} title=${`Refund of ${record.amount} ${record.coin.toUpperCase()}`} actions=${html`<${Cancel} record=${record} path="/refunds" put=${put} />`}>
+  if (!record) return html`<${Page} title="Refund">${loading && html`<${Loading} />`}<${Failure} error=${error}
+    again=${again} /><//>`;
+  return html`<${Page} title=${`Refund of ${record.amount} ${record.coin.toUpperCase()}`} actions=${html`<${Cancel}
+    record=${record} path="/refunds" put=${put} />`}>
     <${Failure} error=${error} again=${again} /><${Standing} record=${record} />
     <${Card} title="Refund"><${Facts} rows=${[
       ["Invoice", html`<${Link} to=${at`/invoices/${record.invoiceId}`}>${record.invoiceId}<//>`],
@@ -47,10 +52,12 @@ function Refund({ id }) {
 
 /** How a refund or a claim link stands. */
 export function Standing({ record }) {
-  const tone = { completed: "good", failed: "bad", expired: "warn", processing: "busy", pending: "busy" }[record.status] ?? "calm";
+  const tones = { completed: "good", failed: "bad", expired: "warn", processing: "busy", pending: "busy" };
+  const tone = tones[record.status] ?? "calm";
   return html`<${Notice} tone=${tone} title=${claimSays(record.status)}>
     ${record.failureReason && html`<p>${record.failureReason}</p>`}
-    ${record.status === "awaiting_claim" && html`<p>Its link was shown once, when it was made. If it is lost, cancel this one and make another.</p>`}
+    ${record.status === "awaiting_claim" &&
+      html`<p>Its link was shown once, when it was made. If it is lost, cancel this one and make another.</p>`}
     ${!settled(record.status) && html`<p class="fine">This page looks again by itself.</p>`}<//>`;
 }
 
@@ -74,5 +81,6 @@ export function Cancel({ record, path, put }) {
   return html`<${Button} tone="danger" onClick=${() => ask()}>Cancel<//>
     ${asked && html`<${Ask} title="Cancel it?" action="Cancel it" tone="danger"
       words=${`Nobody is paid by it any more, and ${record.amount} ${record.coin.toUpperCase()} are available again.`}
-      run=${() => del(`${path}/${encodeURIComponent(record.id)}`)} close=${(done) => { close(); if (done) put(done.data); }} />`}`;
+      run=${() => del(`${path}/${encodeURIComponent(record.id)}`)}
+        close=${(done) => { close(); if (done) put(done.data); }} />`}`;
 }

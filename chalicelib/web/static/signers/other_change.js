@@ -15,14 +15,15 @@ export function Differences({ before, after }) {
   const known = (list, one) => list.some((other) => other.id === one.id && other.public_key === one.public_key);
   const gone = had.filter((one) => !known(has, one));
   const fresh = has.filter((one) => !known(had, one));
-  const differ = (name, words) => [name, JSON.stringify(words(was)) === JSON.stringify(words(is)) ? null : `${words(was)} → ${words(is)}`];
+  const differ = (name, words) => [name, words(was) === words(is) ? null : `${words(was)} → ${words(is)}`];
   return html`<${Facts} rows=${[
     differ("Withdrawals", (one) => (one.whitelist_enforced ? "whitelist alone" : "any address")),
     differ("Refunds and claim links a day", (one) => `$${amount(one.refundDailyLimitUSD ?? "0")}`),
     differ("Signatures on large withdrawals", (one) => (one.multisig_config.enabled ? "on" : "off")),
     differ("Signatures needed", (one) => `${one.multisig_config.required_signatures} of ${one.multisig_config.total_signers}`),
     differ("From this amount on", (one) => amount(one.multisig_config.threshold_amount)),
-    ["New signers", fresh.map((one) => html`<p key=${one.public_key}>${one.id}${one.role && ` (${one.role})`}<br /><code>${one.public_key}</code></p>`)],
+    ["New signers", fresh.map((one) => html`<p
+      key=${one.public_key}>${one.id}${one.role && ` (${one.role})`}<br /><code>${one.public_key}</code></p>`)],
     ["Signers that go", gone.map(({ id }) => id).join(", ")],
   ].map(([label, node]) => [label, Array.isArray(node) && node.length === 0 ? null : node])} />`;
 }
@@ -35,14 +36,17 @@ export function understood(text, settings, tenant) {
   if (change.tenant !== tenant) return { problem: `It is about another merchant, or the other environment: ${change.tenant}.` };
   if (change.what === "whitelist") return whitelistChange(text.trim(), change);
   if (change.revision !== settings.revision) {
-    return { problem: `It is about revision ${change.revision} of the settings, and they are at ${settings.revision}: ask for a new text.` };
+    const [asked, now] = [change.revision, settings.revision];
+    return { problem: `It is about revision ${asked} of the settings, and they are at ${now}: ask for a new text.` };
   }
   return settingsChange(text.trim(), change, settings);
 }
 
 function whitelistChange(text, { tenant, revision, record }) {
   // Made again of what is shown: nothing is signed that stands nowhere on the page.
-  if (whitelistText(tenant, revision, record) !== text) return { problem: "It has more in it than an address with its limits. Do not sign it." };
+  if (whitelistText(tenant, revision, record) !== text) {
+    return { problem: "It has more in it than an address with its limits. Do not sign it." };
+  }
   return { entry: record, text };
 }
 
@@ -67,15 +71,18 @@ export function OtherChange({ settings }) {
     <div class="form"><div class="field"><label for=${id}>The text</label>
       <textarea id=${id} class="mono" rows="4" value=${typed} spellcheck=${false} aria-describedby=${`${id}-hint`}
         onInput=${(event) => { type(event.currentTarget.value); sign(null); }}></textarea>
-      <p class="hint" id=${`${id}-hint`}>As the portal showed it to the person who makes the change. You see what it does before you sign.</p></div></div>
+      <p class="hint" id=${`${id}-hint`}>
+        As the portal showed it to the person who makes the change. You see what it does before you sign.</p></div></div>
     ${found?.problem && html`<${Notice} tone="bad" title="This can not be signed here">${found.problem}<//>`}
     ${found?.after && html`<h3>It would change</h3><${Differences} before=${settings} after=${found.after} />`}
     ${found?.entry && html`<h3>It would trust</h3><${Facts} rows=${[
       ["Address", html`<code class="whole-address">${found.entry.address}</code>`], ["Network", found.entry.network],
-      ["Most in 24 hours", found.entry.daily_limit ?? "no limit"], ["Most in 30 days", found.entry.monthly_limit ?? "no limit"]]} />`}
+      ["Most in 24 hours", found.entry.daily_limit ?? "no limit"],
+      ["Most in 30 days", found.entry.monthly_limit ?? "no limit"]]} />`}
     ${found?.text && !signature && html`<${SignatureForm} key=${found.text} text=${found.text} signers=${signers} action="Sign"
       done=${async (made) => sign(made)} />`}
     ${signature && html`<${Notice} tone="good" title=${`Signed as ${signature.signer_id}`}>
       <p>Send this to the person who makes the change. It is of no use for anything else.</p>
-      <pre dir="ltr" tabindex="0" aria-label="The signature">${signature.signature}</pre><${Copy} value=${signature.signature} what="the signature" /><//>`}<//>`;
+      <pre dir="ltr" tabindex="0" aria-label="The signature">${signature.signature}</pre><${Copy} value=${signature.signature}
+        what="the signature" /><//>`}<//>`;
 }

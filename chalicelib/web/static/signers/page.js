@@ -12,15 +12,19 @@ import { plainAmount, settingsText, tenantOf } from "../signing/texts.js";
 import { Differences, OtherChange } from "./other_change.js";
 import { SignersForm } from "./form.js";
 
+const elsewhere = (limit) => (limit === "0" ? "none" : `up to $${amount(limit)} in 24 hours`) + " to other addresses";
+
 /** The page "Signers". */
 export default function Signers() {
   const { data: settings, error, loading, again, put: show } = useGet("/merchant/settings");
   const [asked, ask, close] = useDialog();
-  if (!settings) return html`<${Page} title="Signers">${loading && html`<${Loading} />`}<${Failure} error=${error} again=${again} /><//>`;
+  if (!settings) return html`<${Page} title="Signers">${loading && html`<${Loading} />`}<${Failure} error=${error}
+    again=${again} /><//>`;
   const config = settings.multisig_config;
   const writing = can("merchant:write");
   const done = (after) => { close(); if (after) show(after); };
-  return html`<${Page} title="Signers" lead="People whose signature large withdrawals need, so that a stolen API key is not enough.">
+  return html`<${Page} title="Signers"
+    lead="People whose signature large withdrawals need, so that a stolen API key is not enough.">
     <${Failure} error=${error} again=${again} />
     <${Card} title="Signatures on large withdrawals" actions=${writing && can("withdrawals:write")
       && html`<${Button} tone="quiet" onClick=${() => ask({ what: "signers" })}>Change<//>`}>
@@ -29,13 +33,14 @@ export default function Signers() {
       <${Facts} rows=${[
         ["Withdrawals", settings.whitelist_enforced ? "go to addresses of the whitelist alone" : "may go to any address"],
         ["Refunds and claim links", settings.whitelist_enforced
-          ? (settings.refundDailyLimitUSD === "0" ? "none to other addresses" : `up to $${amount(settings.refundDailyLimitUSD)} in 24 hours to other addresses`)
+          ? elsewhere(settings.refundDailyLimitUSD)
           : "may go to any address"],
         ["Changed last", settings.updated_at && html`<${Time} at=${settings.updated_at} ago />`],
       ]} /><//>
     ${config.enabled && html`<${OtherChange} settings=${settings} />`}
     ${asked?.what === "signers" && html`<${Dialog} title="Change the signers" close=${() => close()}>
-      <${SignersForm} config=${config} cancel=${() => close()} done=${(next) => ask({ what: "change", change: { multisig_config: next } })} /><//>`}
+      <${SignersForm} config=${config} cancel=${() => close()}
+        done=${(next) => ask({ what: "change", change: { multisig_config: next } })} /><//>`}
     ${asked?.what === "limit" && html`<${Limit} settings=${settings} ask=${ask} close=${close} />`}
     ${asked?.what === "change" && html`<${Change} settings=${settings} change=${asked.change} close=${done} />`}
   <//>`;
@@ -43,7 +48,9 @@ export default function Signers() {
 
 function Config({ config }) {
   if (!config.enabled) {
-    return html`<${Empty} title="Nobody has to sign">With signers, a withdrawal over an amount of yours waits until enough of them have signed it.<//>`;
+    return html`<${Empty}
+      title="Nobody has to sign">
+      With signers, a withdrawal over an amount of yours waits until enough of them have signed it.<//>`;
   }
   return html`<${Facts} rows=${[
     ["State", html`<${Status} value="on" label="On" />`],
@@ -67,7 +74,8 @@ function Limit({ settings, ask, close }) {
   const submit = async (values) => {
     const limit = plainAmount(values.limit ?? "0");
     if (limit === null || (limit.split(".")[1] ?? "").length > 2) {
-      throw Object.assign(new Error("no amount"), { status: 400, fields: [{ field: "limit", constraints: ["must be dollars, with at most two decimals"] }] });
+      const fault = { field: "limit", constraints: ["must be dollars, with at most two decimals"] };
+      throw Object.assign(new Error("no amount"), { status: 400, fields: [fault] });
     }
     return { what: "change", change: { refundDailyLimitUSD: limit } };
   };
@@ -78,7 +86,10 @@ function Limit({ settings, ask, close }) {
 /** Makes a change of the settings, with signatures where they are needed. */
 function Change({ settings, change, close }) {
   const after = { ...settings, ...change };
-  const send = async (signatures) => (await put("/merchant/settings", { ...change, ...(signatures.length ? { signatures } : {}) })).data;
+  const send = async (signatures) => {
+    const body = signatures.length > 0 ? { ...change, signatures } : change;
+    return (await put("/merchant/settings", body)).data;
+  };
   const expected = () => (me().merchant ? settingsText(tenantOf(me().merchant), settings.revision, after) : null);
   return html`<${GuardedChange} title="Change the settings" send=${send} expected=${expected} close=${close}
     wants=${needed(settings.multisig_config, after.multisig_config)}><${Differences} before=${settings} after=${after} /><//>`;

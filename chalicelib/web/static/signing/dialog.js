@@ -9,13 +9,14 @@ const ACCEPTED = ".pem,.der,.key,.p8,.jwk,.json,.hex,.txt";
 
 /** The text that is signed, as it is. */
 export function TextToSign({ text }) {
-  return html`<div class="text"><div class="top"><h3>The text to sign</h3><${Copy} value=${text} what="the text to sign" /></div>
+  return html`<div class="text"><div class="top"><h3>The text to sign</h3><${Copy} value=${text}
+    what="the text to sign" /></div>
     <pre dir="ltr" tabindex="0" aria-label="The text to sign">${text}</pre></div>`;
 }
 
 /**
- * Asks for one signature over `text` by one of `signers` ({ id, public_key }). `action` is the button's text. `done(signature)` gets
- * { signer_id, signature }, which is proven where the browser can, and may throw what the service says.
+ * Asks for one signature over `text` by one of `signers` ({ id, public_key }). `action` is the button's text. `done(signature)`
+ * gets { signer_id, signature }, which is proven where the browser can, and may throw what the service says.
  */
 export function SignatureForm({ text, signers, action, tone = "main", done, cancel }) {
   const [able, know] = useState(null);
@@ -78,7 +79,8 @@ function KeyFile({ text, signers, run, ...rest }) {
   return html`<form class="form" onSubmit=${sign} autocomplete="off">
     <div class="field"><label for=${id}>Your key file</label>
       <input type="file" id=${id} ref=${input} accept=${ACCEPTED} aria-describedby=${`${id}-hint`} />
-      <p class="hint" id=${`${id}-hint`}>${FORMATS}. It is read in this tab for this one signature, kept nowhere and sent nowhere.</p></div>
+      <p class="hint" id=${`${id}-hint`}>
+        ${FORMATS}. It is read in this tab for this one signature, kept nowhere and sent nowhere.</p></div>
     <${Actions} ...${rest} /></form>`;
 }
 
@@ -92,12 +94,14 @@ function Pasted({ text, signers, run, choosing, ...rest }) {
   };
   return html`<form class="form" onSubmit=${sign} autocomplete="off">
     ${choosing && html`<div class="field"><label for=${`${id}-who`}>Signer</label>
-      <select id=${`${id}-who`} value=${chosen} onChange=${(event) => choose(event.currentTarget.value)}><option value="">Choose…</option>
+      <select id=${`${id}-who`} value=${chosen} onChange=${(event) => choose(event.currentTarget.value)}><option
+        value="">Choose…</option>
         ${signers.map((signer) => html`<option value=${signer.id}>${signer.id}</option>`)}</select></div>`}
     <div class="field"><label for=${id}>Signature</label>
       <textarea id=${id} class="mono" rows="3" value=${words} spellcheck=${false} aria-describedby=${`${id}-hint`}
         onInput=${(event) => type(event.currentTarget.value)}></textarea>
-      <p class="hint" id=${`${id}-hint`}>Ed25519 over exactly the text above, without a line break at its end: 64 bytes in hex or base64.</p></div>
+      <p class="hint" id=${`${id}-hint`}>
+        Ed25519 over exactly the text above, without a line break at its end: 64 bytes in hex or base64.</p></div>
     <${Actions} ...${rest} /></form>`;
 }
 

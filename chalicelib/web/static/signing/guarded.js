@@ -1,5 +1,5 @@
-// A change that a merchant's signers guard: it is sent without signatures first. Where the service asks for them it shows the text,
-// which has to be the one that this page makes of the change; then signatures are collected, and it is sent with them.
+// A change that a merchant's signers guard: it is sent without signatures first. Where the service asks for them it shows the
+// text, which has to be the one that this page makes of the change; then signatures are collected, and it is sent with them.
 import { Dialog } from "../app/dialog.js";
 import { Button, Failure, Loading, Notice } from "../app/parts.js";
 import { html, useState } from "../app/ui.js";
@@ -7,8 +7,8 @@ import { SignatureForm, TextToSign } from "./dialog.js";
 import { shownText } from "./texts.js";
 
 /**
- * What signatures a change needs: `{ signers, must, many }`. `must` are ids of new signers, each of whom signs; of the present ones
- * `many` have to.
+ * What signatures a change needs: `{ signers, must, present, many }`. `must` are ids of new signers, each of whom signs; of the
+ * `present` ones `many` have to.
  */
 export function needed(present, after) {
   const known = present.enabled ? present.signers : [];
@@ -27,8 +27,8 @@ export function enough({ must, present, many }, given) {
 }
 
 /**
- * `send(signatures)` asks the service; `expected(shown)` makes the text of the change by this page, where `shown` is the service's;
- * `wants` is what `needed` says. `close(result)` comes at the end.
+ * `send(signatures)` asks the service; `expected(shown)` makes the text of the change by this page, where `shown` is the
+ * service's; `wants` is what `needed` says. `close(result)` comes at the end.
  */
 export function GuardedChange({ title, children, send, expected, wants, close }) {
   const [asked, ask] = useState({ state: "looking" });
@@ -47,8 +47,8 @@ export function GuardedChange({ title, children, send, expected, wants, close })
     ${asked.state === "asking" && html`<${Loading}>Asking the service…<//>`}
     ${asked.state === "refused" && html`<${Failure} error=${asked.error} again=${start} />`}
     ${asked.state === "differs" && html`<${Notice} tone="bad" title="Do not sign this">
-      The service asks to sign another text than this page makes of your change. Perhaps somebody changed it meanwhile: load the page
-      again. If it goes on, tell the operator.<//>`}
+      The service asks to sign another text than this page makes of your change. Perhaps somebody changed it meanwhile: load
+      the page again. If it goes on, tell the operator.<//>`}
     ${asked.state === "signing" && html`<${Collecting} text=${asked.text} wants=${wants} send=${send} close=${close} />`}<//>`;
 }
 
@@ -73,16 +73,22 @@ function Collecting({ text, wants, send, close }) {
     give(all);
     if (enough(wants, all)) await finish(all);
   };
+  const standing = (id) => {
+    if (given.some(({ signer_id: signer }) => signer === id)) return "signed";
+    return wants.must.includes(id) ? "has to sign" : "may sign";
+  };
   const open = wants.signers.filter((one) => !given.some(({ signer_id }) => signer_id === one.id));
   return html`<${Notice} title="Signatures are needed" tone="calm">${inWords(wants)}<//>
     <ul class="plain">${wants.signers.map((one) => html`<li key=${one.id}>${one.id}: ${
-      given.some(({ signer_id }) => signer_id === one.id) ? "signed" : wants.must.includes(one.id) ? "has to sign" : "may sign"}</li>`)}</ul>
+      standing(one.id)}</li>`)}</ul>
     <${TextToSign} text=${text} />
     ${failure && html`<${Failure} error=${failure} />`}
     ${complete
       ? html`<div class="actions"><${Button} busy=${busy} onClick=${() => finish(given)}>Make this change<//></div>`
-      : html`<${SignatureForm} key=${given.length} text=${text} signers=${open} action="Sign" done=${add} cancel=${() => close()} />
-        <p class="fine">Signers at other computers sign in to the portal, open Signers, and paste this text there. They send you their signature.</p>`}`;
+      : html`<${SignatureForm} key=${given.length} text=${text} signers=${open} action="Sign" done=${add}
+        cancel=${() => close()} />
+        <p class="fine">Signers at other computers sign in to the portal, open Signers, and paste this text there.
+          They send you their signature.</p>`}`;
 }
 
 function inWords({ must, many }) {

@@ -19,17 +19,20 @@ export function Approval({ record, changed }) {
   const [asked, ask, close] = useDialog();
   const { approval } = record;
   const signed = approval.reasons.includes("multisig");
+  const asksOperator = approval.reasons.some((reason) => reason !== "multisig");
   const waiting = record.status === "pending" && signed && approval.signatures.length < approval.required_signatures;
   const decide = (record.status === "pending") && signed && !approval.given && can("withdrawals:write");
   return html`<${Card} title="Approval">
     <${Facts} rows=${[
       ["Why", approval.reasons.map((reason) => REASONS[reason] ?? words(reason)).join("; ")],
       ["Signatures", signed && `${approval.signatures.length} of ${approval.required_signatures}`],
-      ["Operator", approval.reasons.some((reason) => reason !== "multisig") && (approval.operator_accepted ? "has agreed" : "has not agreed yet")],
+      ["Operator", asksOperator && (approval.operator_accepted ? "has agreed" : "has not agreed yet")],
       ["Found", record.risk && findings(record.risk).join("; ")],
     ]} />
-    ${signed && html`<ul class="plain" aria-label="Signers">${approval.signers.map((id) => html`<${Signer} key=${id} id=${id} approval=${approval} />`)}</ul>`}
-    ${waiting && !can("withdrawals:write") && html`<${Notice}>Signatures are handed in with a key that may approve (withdrawals:write).<//>`}
+    ${signed && html`<ul class="plain" aria-label="Signers">${approval.signers.map((id) => html`<${Signer} key=${id} id=${id}
+      approval=${approval} />`)}</ul>`}
+    ${waiting && !can("withdrawals:write") &&
+      html`<${Notice}>Signatures are handed in with a key that may approve (withdrawals:write).<//>`}
     ${decide && html`<div class="actions">
       <${Button} onClick=${() => ask("accept")}>Sign and accept<//>
       <${Button} tone="danger" onClick=${() => ask("reject")}>Sign and reject<//></div>`}
@@ -50,10 +53,12 @@ function Deciding({ id, how, close }) {
   }, [id]);
   const title = how === "accept" ? "Sign and accept" : "Sign and reject";
   if (!record) {
-    return html`<${Dialog} title=${title} close=${() => close()}>${error ? html`<${Failure} error=${error} />` : html`<${Loading} />`}<//>`;
+    return html`<${Dialog} title=${title} close=${() => close()}>${error ? html`<${Failure}
+      error=${error} />` : html`<${Loading} />`}<//>`;
   }
   const { text, problem } = textFor(record, how);
-  if (problem) return html`<${Dialog} title=${title} close=${() => close()}><${Notice} tone="bad" title="Do not sign this">${problem}<//><//>`;
+  if (problem) return html`<${Dialog} title=${title} close=${() => close()}><${Notice} tone="bad"
+    title="Do not sign this">${problem}<//><//>`;
   const signed = record.approval.signatures.map(({ signer_id: signer }) => signer);
   const send = async (signature) => {
     if (how === "accept" && signed.includes(signature.signer_id)) throw new Error(`${signature.signer_id} has signed already.`);
@@ -70,7 +75,7 @@ function Deciding({ id, how, close }) {
       ["Id", html`<${Code} value=${record.id} what="id" />`],
     ]} />
     <p>${how === "accept"
-      ? "Compare amount and address with what you know from elsewhere, not from this page alone. Your signature lets this payment go."
+      ? "Compare amount and address with what you know from elsewhere. Your signature lets this payment go."
       : "The withdrawal fails, and its money is available again."}</p><//>`;
 }
 
@@ -79,7 +84,7 @@ function textFor(record, how) {
   try {
     const text = withdrawalText(record);
     if (text !== record.approval?.signing_text) {
-      return { problem: "The service would have you sign another text than this record. Nothing was signed. Tell the operator." };
+      return { problem: "The service asks to sign another text than this record. Nothing was signed. Tell the operator." };
     }
     return { text: how === "accept" ? text : rejectionText(text) };
   } catch (error) {

@@ -11,7 +11,8 @@ function waiting({ approval, pending_reason: reason }) {
   if (!approval) return reason === "fees" ? "A lower network fee" : "The operator";
   const left = approval.required_signatures - approval.signatures.length;
   const operator = approval.reasons.some((each) => each !== "multisig") && !approval.operator_accepted;
-  const parts = [left > 0 && `${approval.signatures.length} of ${approval.required_signatures} signatures`, operator && "the operator"];
+  const signed = `${approval.signatures.length} of ${approval.required_signatures} signatures`;
+  const parts = [left > 0 && signed, operator && "the operator"];
   return parts.filter(Boolean).join(", and ") || "Its turn";
 }
 
@@ -29,10 +30,14 @@ const FILTERS = [
 
 /** The page "Approvals". */
 export default function Approvals() {
-  return html`<${Page} title="Approvals" lead="Withdrawals that wait for a signature of your signers, or for the operator. Open one to look at it and sign.">
-    ${!can("withdrawals:write") && html`<${Notice}>This key may look, and not hand in signatures: that needs withdrawals:write.<//>`}
+  return html`<${Page} title="Approvals"
+    lead="Withdrawals that wait for a signature of your signers, or for the operator. Open one to look at it and sign.">
+    ${!can("withdrawals:write") &&
+      html`<${Notice}>This key may look, and not hand in signatures: that needs withdrawals:write.<//>`}
     <${List} label="Withdrawals that wait" path="/withdrawals/requests" columns=${SHOWN} filters=${FILTERS} every=${15}
       to=${(row) => `/withdrawals/${row.id}`}
       empty=${html`<${Empty} title="Nothing waits for you" actions=${can("merchant:read")
-        && html`<${Link} to="/signers" class="button quiet">Who has to sign<//>`}>Large withdrawals show up here until enough signers have agreed.<//>`} /><//>`;
+        && html`<${Link} to="/signers"
+          class="button quiet">Who has to sign<//>`}>
+        Large withdrawals show up here until enough signers have agreed.<//>`} /><//>`;
 }

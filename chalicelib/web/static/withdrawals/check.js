@@ -1,4 +1,4 @@
-// What is said about a withdrawal before it is made: reads what this key may read, and judges it. The service decides in the end.
+// What is said about a withdrawal before it is made: reads what this key may read, and judges it. The service decides.
 import { at, get, post } from "../app/api.js";
 import { compare, isAmount } from "../app/format.js";
 import { difference, limit, wrongAmount } from "../payouts/file.js";
@@ -21,7 +21,7 @@ export async function factsAbout({ network, coin, to_address: address }, can) {
 
 const line = (tone, title, words = "") => ({ tone, title, words });
 
-/** What is to be said about `asked` ({ network, coin, amount, to_address, priority }): `[{ tone, title, words }]`, worst first. */
+/** What is to be said about `asked` ({ network, coin, amount, to_address, … }): `[{ tone, title, words }]`, worst first. */
 export function judged(asked, facts, now = Date.now()) {
   const symbol = facts.coin?.symbol ?? asked.coin.toUpperCase();
   const lines = [
@@ -36,9 +36,12 @@ export function judged(asked, facts, now = Date.now()) {
 export const hopeless = (lines) => lines.some((each) => each.tone === "bad");
 
 function ofAddress(asked, { validation }) {
-  if (!validation) return [line("calm", "The address is looked at when you send", "This key may not ask about addresses before.")];
+  if (!validation) {
+    return [line("calm", "The address is looked at when you send", "This key may not ask about addresses before.")];
+  }
   if (!validation.valid) return [line("bad", `This is no address of ${asked.network}`, validation.reason)];
-  return [line("good", `It is an address of ${asked.network}`, "Its form and checksum are right. Whose it is, nobody can say: compare it.")];
+  const words = "Its form and checksum are right. Whose it is, nobody can say: compare it.";
+  return [line("good", `It is an address of ${asked.network}`, words)];
 }
 
 function ofAmount(asked, { balance, coin }, symbol) {
@@ -50,7 +53,8 @@ function ofAmount(asked, { balance, coin }, symbol) {
     return [line("bad", "There is not enough", words)];
   }
   const day = coin && !coin.settings?.useUsdLimits ? limit(coin.settings?.maxValueDaily) : null;
-  const words = `Less the network's fee, where your account pays it.${day ? ` At most ${day} ${symbol} go out in 24 hours.` : ""}`;
+  const most = day ? ` At most ${day} ${symbol} go out in 24 hours.` : "";
+  const words = `Less the network's fee, where your account pays it.${most}`;
   return [line("good", `${difference(balance.available, asked.amount)} ${symbol} are left afterwards`, words)];
 }
 
@@ -63,7 +67,8 @@ function ofTrust(asked, { entry, settings }) {
     return [line("good", `The address is on your whitelist${entry.label ? ` as “${entry.label}”` : ""}`, words)];
   }
   if (settings?.whitelist_enforced) {
-    return [line("bad", "The address is not on your whitelist", "Only addresses of the whitelist are paid. Add it there first.")];
+    const words = "Only addresses of the whitelist are paid. Add it there first.";
+    return [line("bad", "The address is not on your whitelist", words)];
   }
   return [];
 }
@@ -73,10 +78,15 @@ const DAY = 86_400_000;
 function ofHistory(asked, { before }, now) {
   if (!before) return [];
   const kept = before.filter((one) => !["failed", "cancelled"].includes(one.status));
-  const twin = kept.find((one) => one.coin === asked.coin && now - Date.parse(one.created_at) < DAY && same(one.amount, asked.amount));
-  if (twin) return [line("warn", "The same was asked for within the last day", `${twin.id} pays the same amount to the same address.`)];
+  const late = kept.filter((one) => one.coin === asked.coin && now - Date.parse(one.created_at) < DAY);
+  const twin = late.find((one) => same(one.amount, asked.amount));
+  if (twin) {
+    const words = `${twin.id} pays the same amount to the same address.`;
+    return [line("warn", "The same was asked for within the last day", words)];
+  }
   if (kept.length > 0) return [line("good", "You have paid this address before")];
-  return [line("calm", "You pay this address for the first time", "Payments to new addresses may wait until the operator has looked at them.")];
+  const words = "Payments to new addresses may wait until the operator has looked at them.";
+  return [line("calm", "You pay this address for the first time", words)];
 }
 
 const same = (one, other) => isAmount(one) && isAmount(other) && compare(one, other) === 0;
@@ -84,7 +94,8 @@ const same = (one, other) => isAmount(one) && isAmount(other) && compare(one, ot
 function ofSignatures(asked, { settings }) {
   const config = settings?.multisig_config;
   if (!config?.enabled) return [];
-  const words = `From ${config.threshold_amount} on, in 24 hours and without signatures, ${config.required_signatures} signatures are needed.`;
-  if (compare(asked.amount, config.threshold_amount) < 0) return [line("calm", "It may wait for signatures", words)];
-  return [line("warn", `It will wait for ${config.required_signatures} signatures`, `Signers: ${config.signers.map(({ id }) => id).join(", ")}.`)];
+  const { threshold_amount: from, required_signatures: many, signers } = config;
+  const words = `From ${from} on, in 24 hours and without signatures, ${many} signatures are needed.`;
+  if (compare(asked.amount, from) < 0) return [line("calm", "It may wait for signatures", words)];
+  return [line("warn", `It will wait for ${many} signatures`, `Signers: ${signers.map(({ id }) => id).join(", ")}.`)];
 }

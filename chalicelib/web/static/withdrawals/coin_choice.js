@@ -29,7 +29,8 @@ export function useCoins() {
   const coins = useGet(can("coins:read") ? "/coins" : null);
   const balances = useGet(can("balances:read") ? "/balances" : null);
   return {
-    coins: coins.data, balances: balances.data, loading: coins.loading || balances.loading, error: coins.error ?? balances.error,
+    coins: coins.data, balances: balances.data,
+    loading: coins.loading || balances.loading, error: coins.error ?? balances.error,
     again: () => { coins.again(); balances.again(); },
   };
 }
@@ -41,7 +42,8 @@ export function coinFields(coins, balances, value) {
   }
   return [
     { name: "coin", label: "Coin", kind: "text", required: true, example: "usdt", most: 32, value: chosen(value).coin },
-    { name: "network", label: "Network", kind: "text", required: true, example: "tron", most: 32, value: chosen(value).network },
+    { name: "network", label: "Network", kind: "text", required: true, example: "tron", most: 32,
+      value: chosen(value).network },
   ];
 }
 

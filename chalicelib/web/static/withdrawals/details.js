@@ -19,7 +19,8 @@ export default function Withdrawal({ params }) {
     return html`<${Page} title="Withdrawal">${loading && html`<${Loading} />`}<${Failure} error=${error} again=${again} /><//>`;
   }
   const approval = record.approval && html`<${Approval} key="approval" record=${record} changed=${put} />`;
-  return html`<${Page} title=${`Withdrawal of ${record.amount} ${record.coin.toUpperCase()}`} actions=${html`<${Actions} record=${record} put=${put} />`}>
+  return html`<${Page} title=${`Withdrawal of ${record.amount} ${record.coin.toUpperCase()}`} actions=${html`<${Actions}
+    record=${record} put=${put} />`}>
     <${Failure} error=${error} again=${again} />
     <${Standing} record=${record} />
     ${record.status === "pending" && approval}
@@ -43,14 +44,16 @@ function Actions({ record, put }) {
 function Standing({ record }) {
   const waits = waitsFor(record);
   if (waits) {
-    return html`<${Notice} tone=${waits.tone} title=${waits.title}><p>${waits.words}</p><p><strong>What to do:</strong> ${waits.toDo}</p><//>`;
+    return html`<${Notice} tone=${waits.tone}
+      title=${waits.title}><p>${waits.words}</p><p><strong>What to do:</strong> ${waits.toDo}</p><//>`;
   }
   const { status, failure_reason: reason } = record;
   const tone = { confirmed: "good", failed: "bad", cancelled: "calm" }[status] ?? "busy";
   return html`<${Notice} tone=${tone} title=${`It ${says(status)}`}>
     ${reason && html`<p>${reason}</p>`}
     ${status === "failed" && html`<p>Look at the reason, then make a new withdrawal if you still want to pay.</p>`}
-    ${!FINAL.includes(status) && html`<p>${status === "pending" ? "You can cancel it until it begins." : "It can not be stopped any more."}${" "}
+    ${!FINAL.includes(status) &&
+      html`<p>${status === "pending" ? "You can cancel it until it begins." : "It can not be stopped any more."}${" "}
       This page looks again by itself.</p>`}<//>`;
 }
 
@@ -66,7 +69,8 @@ function Payment({ record }) {
     ["Asked for", html`<${Time} at=${record.created_at} ago />`],
     ["Part of a batch", record.batch_id && html`<${Code} value=${record.batch_id} what="batch" />`],
     ["Note", record.metadata && (record.metadata.note ?? JSON.stringify(record.metadata))],
-    ["Refund", record.metadata?.refundId && html`<${Link} to=${at`/refunds/${record.metadata.refundId}`}>${record.metadata.refundId}<//>`],
+    ["Refund", record.metadata?.refundId && html`<${Link}
+      to=${at`/refunds/${record.metadata.refundId}`}>${record.metadata.refundId}<//>`],
     ["Id", html`<${Code} value=${record.id} what="id" />`],
   ]} />`;
 }

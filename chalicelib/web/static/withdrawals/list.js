@@ -42,11 +42,13 @@ const exportAs = exportOf("withdrawals");
 export default function Withdrawals() {
   const making = can("withdrawals:create");
   const actions = making && html`<${Link} to="/withdrawals/new" class="button">New withdrawal<//>
-    ${can("addresses:read") && can("coins:read") && html`<${Link} to="/withdrawals/batch" class="button quiet">Pay from a file<//>`}`;
+    ${can("addresses:read") && can("coins:read") && html`<${Link} to="/withdrawals/batch"
+      class="button quiet">Pay from a file<//>`}`;
   const empty = html`<${Empty} title="No withdrawals yet"
     actions=${making && html`<${Link} to="/withdrawals/new" class="button">New withdrawal<//>`}>
     Money that you send from your balance to an address shows up here.<//>`;
   return html`<${Page} title="Withdrawals" actions=${actions}>
-    <${List} label="Withdrawals" path="/withdrawals" columns=${COLUMNS} filters=${FILTERS} to=${(row) => `/withdrawals/${row.id}`}
+    <${List} label="Withdrawals" path="/withdrawals" columns=${COLUMNS} filters=${FILTERS}
+      to=${(row) => `/withdrawals/${row.id}`}
       exportAs=${exportAs} empty=${empty} every=${30} /><//>`;
 }

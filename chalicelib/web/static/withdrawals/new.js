@@ -10,7 +10,9 @@ import { html, useEffect, useRef, useState } from "../app/ui.js";
 import { coinFields, coinIn, useCoins } from "./coin_choice.js";
 import { factsAbout, hopeless, judged } from "./check.js";
 
-const PRIORITIES = [["low", "Low: cheaper, slower"], ["normal", "Normal"], ["high", "High"], ["urgent", "Urgent: dearer, faster"]];
+const PRIORITIES = [
+  ["low", "Low: cheaper, slower"], ["normal", "Normal"], ["high", "High"], ["urgent", "Urgent: dearer, faster"],
+];
 
 /** The page "New withdrawal". */
 export default function NewWithdrawal({ query }) {
@@ -34,7 +36,8 @@ export default function NewWithdrawal({ query }) {
   return html`<${Page} title="New withdrawal" lead="Nothing is sent yet: the next page says what will happen.">
     <${Failure} error=${error} again=${again} />
     <${Card}><${Form} action="Go on" submit=${submit} done=${turn} fields=${fields(coins, balances, begun.current)}
-      below=${(values) => html`<${Preview} ...${coinIn(values)} priority=${values.priority} balances=${balances} />`} /><//><//>`;
+      below=${(values) => html`<${Preview} ...${coinIn(values)} priority=${values.priority}
+        balances=${balances} />`} /><//><//>`;
 }
 
 function fields(coins, balances, before) {
@@ -44,8 +47,10 @@ function fields(coins, balances, before) {
       hint: "Paste it. What is sent to a wrong address is lost." },
     { name: "amount", label: "Amount", kind: "amount", required: true, example: "0.5", value: before.amount,
       hint: "In coin units. The payee gets all of it: the network's fee is not taken off." },
-    { name: "priority", label: "How fast", kind: "select", required: true, options: PRIORITIES, value: before.priority ?? "normal" },
-    { name: "note", label: "Note", kind: "text", most: 500, value: before.note, hint: "For your books. It is kept with the withdrawal." },
+    { name: "priority", label: "How fast", kind: "select", required: true, options: PRIORITIES,
+      value: before.priority ?? "normal" },
+    { name: "note", label: "Note", kind: "text", most: 500, value: before.note,
+      hint: "For your books. It is kept with the withdrawal." },
   ];
 }
 

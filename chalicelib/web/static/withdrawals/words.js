@@ -24,14 +24,14 @@ const REASONS = {
   approval,
   liquidity: (record) => ({
     tone: "busy", title: "Waits for money in the hot wallet",
-    words: `The wallet that pays on ${record.network} has too little at the moment. It goes on by itself once the operator has filled it.`,
+    words: `The wallet that pays on ${record.network} has too little now. It goes on once the operator has filled it.`,
     toDo: "Nothing. You can cancel it as long as it waits.",
   }),
   risk: (record) => ({
     tone: "warn", title: "The operator looks at it first",
     words: record.risk
       ? `Found right before it was paid: ${findings(record.risk).join("; ")}.`
-      : "Your balance of this coin is negative: a payment that you received fell out of the chain. It goes on once that is made good.",
+      : "Your balance of this coin is negative: a payment to you fell out of the chain. It goes on once that is made good.",
     toDo: "Compare the address and the amount. Cancel it if either is wrong; else tell the operator that it is right.",
   }),
   halted: () => ({
@@ -41,8 +41,8 @@ const REASONS = {
   }),
   fees: (record) => ({
     tone: "busy", title: "Waits for a lower network fee",
-    words: `The fee on ${record.network} is too high for it, or today's fees of your account are used up. It goes on by itself; after 24 hours `
-      + "with too high a fee it fails, and the money is available again.",
+    words: `The fee on ${record.network} is too high for it, or today's fees of your account are used up. `
+      + "It goes on by itself; after 24 hours with too high a fee it fails, and the money is available again.",
     toDo: "Wait, or ask the operator to let it go on all the same.",
   }),
   suspended: () => ({
@@ -52,6 +52,8 @@ const REASONS = {
   }),
 };
 
+const GREY = " The operator has to agree as well: the address is on the grey list.";
+
 function approval(record) {
   const { reasons = [], signatures = [], required_signatures: needed = 0, operator_accepted: accepted } = record.approval ?? {};
   const signed = reasons.includes("multisig");
@@ -60,7 +62,7 @@ function approval(record) {
   if (signed && left > 0) {
     return {
       tone: "warn", title: `Waits for ${left === 1 ? "one more signature" : `${left} more signatures`}`,
-      words: `${signatures.length} of ${needed} signatures are there.${asks ? " The operator has to agree as well: the address is on the grey list." : ""}`,
+      words: `${signatures.length} of ${needed} signatures are there.${asks ? GREY : ""}`,
       toDo: "A signer compares the address and the amount and signs below.",
     };
   }
@@ -72,12 +74,14 @@ function approval(record) {
 }
 
 const unknown = (record) => ({
-  tone: "warn", title: `Waits: ${words(record.pending_reason)}`, words: "It goes on by itself once that is settled.", toDo: "Ask the operator.",
+  tone: "warn", title: `Waits: ${words(record.pending_reason)}`, words: "It goes on by itself once that is settled.",
+    toDo: "Ask the operator.",
 });
 
 const STATUS = {
   pending: "waits for its turn", processing: "is being prepared", broadcasting: "is being sent to the network",
-  confirming: "is on the chain and waits for confirmations", confirmed: "is paid", failed: "has failed: the money is available again",
+  confirming: "is on the chain and waits for confirmations", confirmed: "is paid",
+  failed: "has failed: the money is available again",
   cancelled: "is cancelled: the money is available again",
 };
 
