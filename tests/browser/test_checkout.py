@@ -93,7 +93,7 @@ def test_the_address_is_copied(page: Browser, post: Post, service: dict[str, Any
     assert page.run("navigator.clipboard.readText()") == invoice["address"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.sweep)])
 def test_it_looks_right_in_a_hand_by_day_and_by_night(page: Browser, post: Post, tmp_path: Path, scheme: str) -> None:
     page.tell("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     page.size(390, 844, phone=True)
