@@ -27,7 +27,8 @@ FLAGS = (
 VALUE = (
     "What it was worth when it was paid, for the merchant's accounts: of a deposit when it was first seen (a coin that its payer "
     "chose: at the rate at which it counts), of a withdrawal when it was first confirmed. In the currency of its invoice's price, "
-    "else in US dollars. Null where there was no fresh rate, and for what the operator moves; absent in events."
+    "else in US dollars. Null where there was no fresh rate, where it was found hours after it was paid, and for what the operator "
+    "moves; absent in events."
 )
 
 

@@ -19,11 +19,17 @@ from chalicelib.domain.invoices.quotes import FiatValue, Quote
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 
 _USUAL = "USD"
+LONG_AGO_MS = 2 * 3_600_000
+"""A payment that is found so long after it was made has no value: nobody kept the rate of then. Longer than a poll may be behind,
+and than a block's own time may be wrong."""
 
 
 def deposit_worth(deposit: Deposit, invoice: Invoice | None, catalogue: Catalogue, rates: RatesOf, now_ms: int) -> Deposit:
-    """The deposit with what it is worth now, unless that, or the rate at which it counts, was decided before."""
+    """The deposit with what it is worth now, unless that, or the rate at which it counts, was decided before, or it was made long
+    ago (a rescan found it)."""
     if deposit.tenant is None or deposit.fiat_value is not None or deposit.set_aside:
+        return deposit
+    if deposit.paid_at is not None and now_ms - deposit.paid_at > LONG_AGO_MS:
         return deposit
     usual = rates(network_parts(deposit.network)[0])
     fiat = _fiat_of(invoice)

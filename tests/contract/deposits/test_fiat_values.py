@@ -91,6 +91,17 @@ def test_without_a_fresh_rate_nobody_guesses(shop: Shop, set_rates: SetRates) ->
     assert [one["fiatValue"] for one in shop.shown(invoice)["transactions"]] == [None]
 
 
+def test_what_is_found_long_after_it_was_paid_has_no_value(shop: Shop, set_rates: SetRates) -> None:
+    set_rates(USD="3000")
+    invoice = shop.invoice("0.05", expiresIn=86_400)
+    shop.pay(invoice["address"], "0.05")
+    assert shop.post("/v1/sandbox/clock", {"advance": 3 * 3600}).status == 201
+    set_rates(USD="4000")
+    shop.turn()
+    (paid,) = transactions(shop, invoiceId=invoice["id"])
+    assert paid["fiatValue"] is None, "nobody kept the rate of then"
+
+
 def test_a_withdrawal_has_the_value_of_its_confirmation(shop: Shop, set_rates: SetRates) -> None:
     shop.open(("1", "eth"))
     set_rates(USD="5000")
