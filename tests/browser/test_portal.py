@@ -72,7 +72,7 @@ def test_a_key_that_is_revoked_signs_out_at_its_next_use(page: Browser, service:
     made = asked(service, "client_test", "POST", "/api-keys", {"name": "Short-lived", "permissions": ["balances:read"]})["data"]
     signed_in(page, {**service, "keys": {"made": made["key"]}}, "made")
     # What it may not do is not shown, and its address says so.
-    assert page.run("[...document.querySelectorAll('nav a')].map(a => a.textContent)") == ["Overview"]
+    assert page.run("[...document.querySelectorAll('nav a')].map(a => a.textContent)") == ["Overview", "Balances"]
     go(page, "/invoices")
     assert "See invoices and payment links (invoices:read)" in wait_for(page, "This key may not see this page")
     asked(service, "client_test", "DELETE", f"/api-keys/{made['key_id']}")

@@ -15,7 +15,7 @@ READY = "document.querySelector('main h1') && !document.querySelector('main .loa
 _SET = """(() => {{
     const scope = document.querySelector('dialog[open]') ?? document;
     const label = [...scope.querySelectorAll('label, legend')].filter(each => each.checkVisibility())
-        .find(each => each.textContent.replace('(optional)', '').trim() === {label});
+        .find(each => each.textContent.replace('(optional)', '').replace(/\\s+/g, ' ').trim() === {label});
     if (!label) throw new Error('no field called ' + {label});
     const field = label.htmlFor ? document.getElementById(label.htmlFor) : label.querySelector('input');
     if (field.type === 'checkbox') {{ if (field.checked !== {value}) field.click(); return true; }}
@@ -27,7 +27,7 @@ _SET = """(() => {{
 _PRESS = """(() => {{
     const scope = document.querySelector('dialog[open]') ?? document;
     const found = [...scope.querySelectorAll('button, a, [role=tab], summary')].filter(each => each.checkVisibility())
-        .find(each => each.textContent.trim() === {label} || each.getAttribute('aria-label') === {label});
+        .find(each => each.textContent.replace(/\\s+/g, ' ').trim() === {label} || each.getAttribute('aria-label') === {label});
     if (!found) throw new Error('no button called ' + {label});
     found.click();
     return true;
