@@ -37,7 +37,7 @@ const drawn = new Set();
 export const askAgain = () => [...drawn].forEach((ask) => ask());
 
 /** The same a few times in the next seconds: for what the service does a moment after it was asked for. */
-export const lookSoon = () => [1, 3, 8].forEach((seconds) => setTimeout(askAgain, seconds * 1000));
+export const lookSoon = () => [1, 4].forEach((seconds) => setTimeout(askAgain, seconds * 1000));
 
 const NOTHING = { of: null, data: null, page: null, error: null, loading: true };
 
