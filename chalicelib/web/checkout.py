@@ -14,6 +14,7 @@ from typing import Any
 from chalicelib.web import history, parts, wallets
 from chalicelib.web.choice import Offers, about, is_choosable
 from chalicelib.web.parts import Frame
+from chalicelib.web.paying import to_pay
 
 SCRIPTS = ("checkout/checkout.js",)
 _PAYABLE = ("pending", "partial")
@@ -88,7 +89,7 @@ def page(frame: Frame, visit: Visit) -> str:
 <div data-part="receipt">{_receipt(frame, visit)}</div>
 <div data-part="back">{_back(frame, shown)}</div>
 </section>
-<section class="pay"><div data-part="pay">{_to_pay(frame, visit)}</div>{wallets.slot(frame)}
+<section class="pay"><div data-part="pay">{to_pay(frame, visit.invoice_id, visit.place, shown)}</div>{wallets.slot(frame)}
 <div data-part="choice">{Offers(frame, visit.own, visit.names, visit.search).html(shown)}</div></section>
 </main>
 <p class="away" id="away" role="status" hidden>{frame.say("common.away")}</p>
@@ -283,38 +284,3 @@ def _back(frame: Frame, shown: Mapping[str, Any]) -> str:
     return (
         f'<a class="{look}" href="{escape(target)}" target="_top" rel="noreferrer noopener">{frame.say("back.to", host=host)}</a>'
     )
-
-
-def _to_pay(frame: Frame, visit: Visit) -> str:
-    """Where to pay to, while something is to be paid."""
-    shown, say = visit.shown, frame.say
-    if not visit.asks:
-        return ""
-    uri, symbol = shown["paymentUri"], shown["symbol"]
-    care = say("pay.simulated" if frame.testnet else "pay.final")
-    only = say("pay.only", symbol=symbol, network=visit.place)
-    pay = wallets.payable(frame, f"pay/{visit.invoice_id}", visit.place, shown)
-    return f"""<div class="qr">{_qr(uri, frame.words.say("pay.qr"))}</div>
-<a class="button" href="{escape(uri)}">{say("pay.open")}</a>
-{_copied(frame, "send", say("pay.amount", symbol=symbol), shown["missing"])}
-{_copied(frame, "address", say("pay.address", network=visit.place), shown["address"])}
-<p class="only"><b>{only}</b> {care}</p>{pay}"""
-
-
-def _copied(frame: Frame, name: str, label: str, value: str) -> str:
-    """A text to copy, as it is: without marks between its digits, from left to right."""
-    copy, done = frame.say("common.copy"), frame.say("common.copied")
-    return (
-        f'<div class="field"><span class="label">{label}</span><code id="{name}" dir="ltr">{escape(value)}</code>'
-        f'<button type="button" class="copy" data-copy="{name}" data-done="{done}" aria-label="{copy}: {label}">{copy}</button>'
-        "</div>"
-    )
-
-
-def _qr(text: str, title: str) -> str:
-    import segno
-
-    drawn: str = segno.make(text, error="m", micro=False).svg_inline(
-        border=2, omitsize=True, svgclass=None, lineclass=None, title=title
-    )
-    return drawn
