@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -107,3 +108,15 @@ def test_every_import_of_our_own_files_is_one() -> None:
         if plain.startswith(("app-", "portal-", "console-", "checkout-")) and plain.endswith(".js"):
             assert not re.search(r"localStorage|document\.write|outerHTML|insertAdjacentHTML|\beval\(|style=", file.text), plain
             assert file.text.startswith(("//", "/*")), f"{plain}: its first line says what it is for"
+
+
+def test_the_local_stack_reads_again_what_was_changed(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(a_js="1;")
+    monkeypatch.setattr(files, "_newest", [0])
+    files.read_again()
+    before = files.named("a.js")
+    (files.STATIC / "a.js").write_text("2;")
+    assert files.named("a.js") == before, "once per process, where nobody is at work on it"
+    os.utime(files.STATIC / "a.js", (2_000_000_000, 2_000_000_000))
+    files.read_again()
+    assert files.named("a.js") != before
