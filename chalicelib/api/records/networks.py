@@ -39,7 +39,9 @@ class Scan(CamelRecord):
     """How far a network's scan is, and how its nodes do: as the polls stored it, at most once a minute."""
 
     tip: Annotated[Height | None, Field(description="The chain's height when it was last seen.")]
-    lag_blocks: Annotated[int | None, Field(ge=0, description="Blocks that are not scanned yet.", examples=[0])]
+    lag_blocks: Annotated[
+        int | None, Field(ge=0, description="Blocks that are not scanned yet; null while no node tells the height.", examples=[0])
+    ]
     last_block_at: Annotated[Time | None, Field(description="The own time of `lastBlock`.")]
     halted: Annotated[
         str | None,

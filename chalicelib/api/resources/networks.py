@@ -287,9 +287,10 @@ def scan_of(ctx: Ctx, cursor: Cursor | None, report: NetworkReport | None) -> di
     heights = [cursor.tip] if cursor is not None else []
     heights += [report.tip] if report is not None and report.tip is not None else []
     tip = max(heights, default=None)
+    told = report is None or report.tip is not None  # else no node says now how high the chain is
     scan = {
         "tip": tip,
-        "lagBlocks": None if tip is None or cursor is None else max(0, tip - cursor.number),
+        "lagBlocks": None if tip is None or cursor is None or not told else max(0, tip - cursor.number),
         "lastBlockAt": None if cursor is None else iso(cursor.block_time),
         "halted": None if cursor is None else cursor.halted,
         "rewindingTo": None if cursor is None else cursor.rewind_to,

@@ -85,7 +85,8 @@ class NodeReports:
             state=_state(node, asked),
             # The reader of a single node has no other that it could be compared with: what it read is the node's.
             height=node.tip if len(self._nodes) > 1 else height,
-            latency_ms=round(asked.seconds * 1000 / asked.times),
+            # How fast it refuses says nothing of how fast it answers.
+            latency_ms=None if asked.failed == asked.times else round(asked.seconds * 1000 / asked.times),
             trouble=asked.trouble,
             asked_at=now,
         )

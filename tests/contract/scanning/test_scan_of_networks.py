@@ -58,7 +58,9 @@ def test_a_poll_that_reaches_no_node_says_so_and_names_no_url(stack: Stack) -> N
         poll.run("bsc")
     report = wired.store.get(NetworkReport, network=after.id)
     assert report is not None
-    assert (report.tip, report.nodes[0].state, report.nodes[0].latency_ms is None) == (None, "silent", False)
+    assert (report.tip, report.nodes[0].state, report.nodes[0].latency_ms) == (None, "silent", None)
     assert SECRET not in repr(report)
-    (shown,) = networks(stack, "admin_live")["bsc"]["scan"]["nodes"]
+    scan = networks(stack, "admin_live")["bsc"]["scan"]
+    (shown,) = scan["nodes"]
+    assert scan["lagBlocks"] is None
     assert shown["error"].startswith("the node can not be reached")

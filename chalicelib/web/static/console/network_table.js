@@ -36,11 +36,11 @@ export function Networks({ networks, brief = false }) {
 function lag(row) {
   const blocks = row.scan?.lagBlocks;
   if (blocks === null || blocks === undefined) return html`<span class="soft">unknown</span>`;
-  return `${amount(blocks)} ${blocks === 1 ? "block" : "blocks"}`;
+  return html`<span class="nowrap">${amount(blocks)} ${blocks === 1 ? "block" : "blocks"}</span>`;
 }
 
 function nodes(row) {
   const all = row.scan?.nodes ?? [];
   if (all.length === 0) return html`<span class="soft">none</span>`;
-  return `${all.filter((node) => ["well", "unasked"].includes(node.state)).length} of ${all.length} well`;
+  return html`<span class="nowrap">${all.filter((node) => ["well", "unasked"].includes(node.state)).length} of ${all.length} well</span>`;
 }

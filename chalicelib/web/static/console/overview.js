@@ -12,13 +12,14 @@ const asked = (needs, path) => (can(needs) ? path : null);
 
 /** The page "Overview". */
 export default function Overview() {
+  const networks = useGet(asked("networks:read", "/networks"), {}, { every: 15 });
   return html`<${Page} title="Overview" lead="What needs you, and how the networks stand.">
-    <${Attention} />
-    ${can("networks:read") && html`<${AllNetworks} />`}
+    <${Attention} networks=${networks.data ?? []} />
+    ${can("networks:read") && html`<${AllNetworks} answer=${networks} />`}
   <//>`;
 }
 
-function Attention() {
+function Attention({ networks }) {
   const decide = useGet(asked("withdrawals:read", "/withdrawals/requests"), { limit: 1 }, { every: 30 });
   const waits = useGet(asked("withdrawals:read", "/withdrawals/requests"), { limit: 1, "pending_reason[in]": REASONS.join(",") }, { every: 60 });
   const held = useGet(asked("transactions:read", "/transactions"), { limit: 1, releasable: "true" }, { every: 60 });
@@ -34,6 +35,7 @@ function Attention() {
     item(collections, "/collections", {}, "collection", "needs your decision", "need your decision", "warn"),
     item(strays, "/strays", { status: "open" }, "stray payment", "is undecided", "are undecided", "warn"),
   ].filter(Boolean);
+  const troubled = networks.map((each) => ({ each, found: standing(each, Date.now()) })).filter(({ found }) => found.tone === "warn" || found.tone === "bad");
   const resting = (waits.page?.total ?? 0) - (decide.page?.total ?? 0);
   return html`<${Card} title="Attention">
     ${failed && html`<${Failure} error=${failed.error} again=${() => all.forEach((each) => each.again())} />`}
@@ -42,13 +44,15 @@ function Attention() {
       <p>${payments.data.reason ?? "No reason was given."}</p><//>`}
     ${books.data?.solvent === false && html`<${Notice} tone="bad" title="The chains hold less than merchants have"
       actions=${html`<${Link} to="/solvency" class="button quiet">Solvency<//>`}><p>Look at the differences.</p><//>`}
+    ${troubled.length > 0 && html`<ul class="plain">${troubled.map(({ each, found }) => html`<li key=${each.network}><${Status} value="" tone=${found.tone}
+      label=${found.state} />${" "}<${Link} to=${`/networks/${each.network}`}>${each.name}<//> <span class="soft">${found.words}</span></li>`)}</ul>`}
     ${items.length > 0 && html`<ul class="plain">${items.map((each) => html`<li key=${each.to}><${Status} value=""
       tone=${each.tone} label=${each.count} />${" "}
       <${Link} to=${each.to} query=${each.query}>${each.text}<//></li>`)}</ul>`}
     ${resting > 0
       && html`<p class="fine"><${Link} to="/withdrawals">${countOf(resting, "more withdrawal")} ${resting === 1 ? "waits" : "wait"}<//> for something else: money, fees, the kill switch.</p>`}
     ${all.some((each) => each.loading && !each.data) && !failed && html`<${Loading} />`}
-    ${items.length === 0 && !failed && all.every((each) => !each.loading || each.data)
+    ${items.length === 0 && troubled.length === 0 && !failed && all.every((each) => !each.loading || each.data)
       && html`<${Empty} title="Nothing needs you">Withdrawals, deposits,
       collections and stray payments that wait for a decision show up here.<//>`}
   <//>`;
@@ -61,8 +65,7 @@ function item(answer, to, query, what, one, many, tone) {
   return { to, query, tone, count: `${total}${more}`, text: `${total === 1 ? what : `${what}s`} ${total === 1 ? one : many}` };
 }
 
-function AllNetworks() {
-  const { data, error, loading, again } = useGet("/networks", {}, { every: 15 });
+function AllNetworks({ answer: { data, error, loading, again } }) {
   const troubled = (data ?? []).filter((each) => ["warn", "bad"].includes(standing(each, Date.now()).tone));
   return html`<${Card} title="Networks" actions=${html`<${Link} to="/networks" class="button quiet">All about them<//>`}>
     <${Failure} error=${error} again=${again} />
