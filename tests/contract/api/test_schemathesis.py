@@ -91,6 +91,8 @@ class Pool:
             headers.append(("Content-Type", environ["CONTENT_TYPE"]))
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         target = environ["REQUEST_URI"].partition("?")[0] + (f"?{environ['QUERY_STRING']}" if environ["QUERY_STRING"] else "")
+        # Its client unpacks nothing.
+        headers = [(name, value) for name, value in headers if name.lower() != "accept-encoding"]
         reply = self._gateway.handle(Request(environ["REQUEST_METHOD"], target, headers, body, "127.0.0.1"))
         start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", reply.headers)
         return [reply.body]
