@@ -23,10 +23,11 @@ export default function Key({ params, me }) {
   const { data, error, loading, again, put: keep } = useGet("/api-keys", { ...EVERY, key_id: params.id }, { every: 60 });
   const key = data?.[0];
   if (!key) {
+    const all = html`<${Link} to="/settings/keys" class="button quiet">All keys<//>`;
     return html`<${Page} title="API key">
       <${Failure} error=${error} again=${again} />${loading && html`<${Loading} />`}
-      ${data && html`<${Empty} title="No such key" actions=${html`<${Link} to="/settings/keys" class="button quiet">All keys<//>`}>It may be another merchant's. A test key
-        sees no production keys.<//>`}
+      ${data && html`<${Empty} title="No such key" actions=${all}>It may be another merchant's.
+        A test key sees no production keys.<//>`}
       <${Unstored} /><//>`;
   }
   return html`<${Found} record=${key} me=${me} again=${again} keep=${keep} error=${error} />`;
@@ -45,15 +46,18 @@ function Found({ record, me, again, keep, error }) {
     else again();
   };
   const actions = usable && doing !== "change" && html`<${Button} tone="quiet" onClick=${() => does("change")}>Change<//>
-    <${Button} tone="quiet" onClick=${() => does("rotate")}>Rotate<//><${Button} tone="danger" onClick=${() => does("revoke")}>Revoke<//>`;
+    <${Button} tone="quiet" onClick=${() => does("rotate")}>Rotate<//>
+    <${Button} tone="danger" onClick=${() => does("revoke")}>Revoke<//>`;
   return html`<${Page} title=${record.name} actions=${actions}>
     ${said && html`<${Notice} tone="good">${said}<//>`}
     ${record.status === "active" && record.replaced_by && html`<${Notice} tone="warn" title="This key was replaced">
-      <p>Put <${KeyLink} id=${record.replaced_by} /> in its place: this one ends <${Time} at=${record.expires_at} ago />.</p><//>`}
+      <p>Put <${KeyLink} id=${record.replaced_by} /> in its place: this one ends${" "}
+        <${Time} at=${record.expires_at} ago />.</p><//>`}
     ${own && html`<${Notice}>You are signed in with this key.<//>`}
     <${Failure} error=${error} again=${again} />
     ${doing === "change"
-      ? html`<${Card} title="Change this key"><${Change} record=${record} me=${me} finish=${finish} leave=${() => does(null)} /><//>`
+      ? html`<${Card} title="Change this key">
+          <${Change} record=${record} me=${me} finish=${finish} leave=${() => does(null)} /><//>`
       : html`<${Shown} record=${record} />`}
     ${doing === "rotate" && html`<${Rotate} record=${record} me=${me} finish=${finish} leave=${() => does(null)} />`}
     ${doing === "revoke" && html`<${Revoke} record=${record} own=${own} finish=${finish} leave=${() => does(null)} />`}
@@ -66,7 +70,9 @@ const KeyLink = ({ id }) => html`<${Link} to=${at`/settings/keys/${id}`} title=$
 function Shown({ record }) {
   const { ip_whitelist: addresses, rate_limit: minute, daily_limit: daily } = record.restrictions;
   const warned = record.status === "active" ? dangers(record.permissions, record.type) : [];
-  return html`<${Card} title="Key" actions=${html`<${Link} to="/settings/activity" query=${{ key_id: record.key_id, ...(record.type === "test" ? { type: "test" } : {}) }} class="button quiet">What it did<//>`}>
+  const query = { key_id: record.key_id, type: record.type === "test" ? "test" : undefined };
+  const did = html`<${Link} to="/settings/activity" query=${query} class="button quiet">What it did<//>`;
+  return html`<${Card} title="Key" actions=${did}>
       <${Facts} rows=${[
         ["Status", html`<${Status} value=${record.status} />`],
         ["Begins with", html`<code>${record.key_prefix}…</code>`],
@@ -81,7 +87,8 @@ function Shown({ record }) {
         ["Used from", addresses.length === 0 ? "Any address" : addresses.join(", ")],
         ["Requests", `${amount(minute)} a minute, ${amount(daily)} a day`],
       ]} /><//>
-    <${Card} title="It may"><ul class="facts-list">${record.permissions.map((name) => html`<li key=${name}>${inWords(name)} <code class="soft">${name}</code></li>`)}</ul>
+    <${Card} title="It may"><ul class="facts-list">${record.permissions.map(
+      (name) => html`<li key=${name}>${inWords(name)} <code class="soft">${name}</code></li>`)}</ul>
       ${record.permissions.length === 0 && html`<p>Nothing.</p>`}
       ${warned.length > 0 && html`<p class="fine">${warned.join(" ")}</p>`}<//>`;
 }
@@ -94,7 +101,8 @@ function Change({ record, me, finish, leave }) {
     if (record.key_id === me.key_id) await refresh();
     return ["Changed. It counts from the next request on.", data];
   };
-  return html`<${Terms} me=${me} known=${record} action="Save changes" submit=${submit} done=${([words, now]) => finish(words, now)} cancel=${leave} />`;
+  return html`<${Terms} me=${me} known=${record} action="Save changes" submit=${submit} cancel=${leave}
+    done=${([words, now]) => finish(words, now)} />`;
 }
 
 function Rotate({ record, me, finish, leave }) {
@@ -111,8 +119,10 @@ function Rotate({ record, me, finish, leave }) {
     hint: "Time to put the new key in its place. If the old one is in wrong hands, end it at once.",
   }];
   return html`<${Dialog} title="Rotate this key" close=${leave}>
-    <p>A new key with the same terms takes the place of <strong dir="auto">${record.name}</strong>.${own && " You go on with the new one here."}</p>
-    <${Form} fields=${fields} action="Make the new key" submit=${submit} done=${() => finish("Rotated. Put the new key in the old one's place.")} cancel=${leave} />
+    <p>A new key with the same terms takes the place of
+      ${" "}<strong dir="auto">${record.name}</strong>.${own && " You go on with the new one here."}</p>
+    <${Form} fields=${fields} action="Make the new key" submit=${submit} cancel=${leave}
+      done=${() => finish("Rotated. Put the new key in the old one's place.")} />
   <//>`;
 }
 
@@ -123,6 +133,8 @@ function Revoke({ record, own, finish, leave }) {
     else if (own) signOut("You revoked the key that you were signed in with.");
     else finish("Revoked. Requests with it are refused from now on.", done);
   };
-  const words = html`<p>Programs that use it are refused from the next request on. This can not be undone.</p>${own && html`<p><strong>You are signed in with this key, and will be signed out.</strong></p>`}`;
-  return html`<${Ask} title="Revoke this key" words=${words} action="Revoke key" tone="danger" typed=${toType(record)} run=${run} close=${close} />`;
+  const words = html`<p>Programs that use it are refused from the next request on. This can not be undone.</p>
+    ${own && html`<p><strong>You are signed in with this key, and will be signed out.</strong></p>`}`;
+  return html`<${Ask} title="Revoke this key" words=${words} action="Revoke key" tone="danger" typed=${toType(record)}
+    run=${run} close=${close} />`;
 }

@@ -15,7 +15,8 @@ export default function NewKey({ me }) {
     go(`/settings/keys/${encodeURIComponent(data.key_id)}`);
   };
   return html`<${Page} title="Generate New Key" lead="The key itself is shown once, right after it is made.">
-    ${me.type === "test" && html`<${Notice}>You are signed in with a test key, which makes test keys. Sign in with a production key to make one for real money.<//>`}
+    ${me.type === "test" && html`<${Notice}>You are signed in with a test key, which makes test keys.
+      Sign in with a production key to make one for real money.<//>`}
     <${Card}><${Terms} me=${me} action="Generate key" submit=${submit} done=${done} cancel=${() => go("/settings/keys")} /><//>
     <${Unstored} />
   <//>`;

@@ -16,7 +16,10 @@ export function Terms({ me, known, action, submit, done, cancel }) {
   const preset = known ? presetOf(known.permissions) : undefined;
   const presets = choices([...me.permissions, ...(known?.permissions ?? [])]);
   const fields = [
-    { name: "name", label: "Name", required: true, most: 100, value: known?.name, hint: "What it is for, such as “Webshop” or “Accounting”." },
+    {
+      name: "name", label: "Name", required: true, most: 100, value: known?.name,
+      hint: "What it is for, such as “Webshop” or “Accounting”.",
+    },
     ...(known ? [] : ofNew(me)),
     {
       name: "preset", label: "What it may do", kind: "select", required: true, options: presets,
@@ -28,20 +31,26 @@ export function Terms({ me, known, action, submit, done, cancel }) {
       when: (values) => values.preset === "chosen",
     },
     {
-      name: "restrictions.ip_whitelist", label: "IP addresses that may use it", kind: "list", rows: 3, value: known?.restrictions.ip_whitelist,
-      hint: `One address or range on each line, such as 203.0.113.7 or 203.0.113.0/24. Empty: ${known ? "any address" : "as your own key"}.`,
+      name: "restrictions.ip_whitelist", label: "IP addresses that may use it", kind: "list", rows: 3,
+      value: known?.restrictions.ip_whitelist,
+      hint: `One address or range on each line: 203.0.113.7 or 203.0.113.0/24. Empty: ${known ? "any address" : "as your own key"}.`,
     },
-    { name: "restrictions.rate_limit", label: "Requests a minute", kind: "number", value: known?.restrictions.rate_limit, hint: most(known) },
-    { name: "restrictions.daily_limit", label: "Requests a day", kind: "number", value: known?.restrictions.daily_limit, hint: most(known) },
+    limit("rate_limit", "Requests a minute", known),
+    limit("daily_limit", "Requests a day", known),
     {
       name: "expires_at", label: "Expires", kind: "time", value: known?.expires_at,
       hint: `In your time zone. Empty: ${known ? "never" : "as your own key"}.`,
     },
   ];
-  return html`<${Form} fields=${fields} action=${action} submit=${(values, more) => submit(values, more).catch((error) => complain(error, values))} done=${done} cancel=${cancel} below=${(values) => html`<${Allowed} values=${values} type=${known?.type ?? values.type ?? me.type} />`} />`;
+  const send = (values, more) => submit(values, more).catch((error) => complain(error, values));
+  const below = (values) => html`<${Allowed} values=${values} type=${known?.type ?? values.type ?? me.type} />`;
+  return html`<${Form} fields=${fields} action=${action} submit=${send} done=${done} cancel=${cancel} below=${below} />`;
 }
 
-const most = (known) => `It can only lower what is usual for its environment. Empty: ${known ? "the usual" : "as your own key"}.`;
+const limit = (name, label, known) => ({
+  name: `restrictions.${name}`, label, kind: "number", value: known?.restrictions[name],
+  hint: `It can only lower what is usual for its environment. Empty: ${known ? "the usual" : "as your own key"}.`,
+});
 
 /** A wrong line of the addresses is named by what was typed, not by its number. */
 function complain(error, values) {
@@ -49,7 +58,8 @@ function complain(error, values) {
   error.fields = (error.fields ?? []).map((each) => {
     const line = /^restrictions\.ip_whitelist\.(\d+)$/.exec(each.field);
     if (!line) return each;
-    return { ...each, field: "restrictions.ip_whitelist", constraints: each.constraints.map((words) => `“${lines[Number(line[1])]}” ${words}`) };
+    const constraints = each.constraints.map((words) => `“${lines[Number(line[1])]}” ${words}`);
+    return { ...each, field: "restrictions.ip_whitelist", constraints };
   });
   throw error;
 }
@@ -72,11 +82,13 @@ function ofNew(me) {
 function Allowed({ values, type }) {
   const permissions = permissionsOf(values).flatMap((name) => PRESETS[name] ?? [name]).filter(Boolean);
   const warned = dangers(permissions, type);
+  const title = permissions.includes("withdrawals:create") ? "This key can send your money" : "Hand it out with care";
   if (permissions.length === 0) return null;
   return html`<section aria-label="What this key may do" class="terms">
-    ${values.preset !== "chosen" && html`<details><summary>It may do ${countOf(permissions.length, "thing")}: show them</summary>
+    ${values.preset !== "chosen" && html`<details>
+      <summary>It may do ${countOf(permissions.length, "thing")}: show them</summary>
       <ul class="plain">${permissions.map((name) => html`<li key=${name}>${inWords(name)}</li>`)}</ul></details>`}
-    ${warned.length > 0 && html`<${Notice} tone="warn" title=${permissions.includes("withdrawals:create") ? "This key can send your money" : "Hand it out with care"}>
+    ${warned.length > 0 && html`<${Notice} tone="warn" title=${title}>
       ${warned.map((text) => html`<p key=${text}>${text}</p>`)}<//>`}
   </section>`;
 }

@@ -7,7 +7,7 @@ import { html, useEffect } from "../app/ui.js";
 
 /**
  * `{ key, name, owner, leaving }`: the key itself, what it is called, the id of the key that was signed in when it was made, and
- * whether a person said that it is stored, and is asked once more. It is here, so that another page's dialog goes on where one was.
+ * whether a person said that it is stored, and is asked once more. So another page's dialog goes on where one was.
  */
 const unstored = bell(null);
 
@@ -34,12 +34,17 @@ export function Unstored() {
 function Shown({ found }) {
   const leave = (leaving) => unstored.set({ ...found, leaving });
   return html`<${Dialog} title="Copy your new key now" hold wide>
-    <p>This is <strong dir="auto">${found.name}</strong>. It is shown this once: nobody can show it to you again, and we keep no copy of it.</p>
-    <p class="secret"><code tabindex="0" aria-label="The new API key">${found.key}</code> <${Copy} value=${found.key} what="the new key" /></p>
-    <p class="fine">Store it where your program reads its secrets, such as a password manager. Whoever has it can do what it may.</p>
+    <p>This is <strong dir="auto">${found.name}</strong>. It is shown this once: nobody can show it to you again,
+      and we keep no copy of it.</p>
+    <p class="secret"><code tabindex="0" aria-label="The new API key">${found.key}</code>
+      <${Copy} value=${found.key} what="the new key" /></p>
+    <p class="fine">Store it where your program reads its secrets, or in a password manager.
+      Anyone who has it can do what it may.</p>
     ${found.leaving
-      ? html`<${Notice} tone="warn" title="Is it stored?"><p>After this the key can not be seen any more. A key that is lost has to be replaced.</p>
-          <div class="actions"><${Button} onClick=${() => unstored.set(null)}>Yes, close it<//><${Button} tone="quiet" onClick=${() => leave(false)}>Not yet<//></div><//>`
+      ? html`<${Notice} tone="warn" title="Is it stored?">
+          <p>After this the key can not be seen any more. A key that is lost has to be replaced.</p>
+          <div class="actions"><${Button} onClick=${() => unstored.set(null)}>Yes, close it<//>
+            <${Button} tone="quiet" onClick=${() => leave(false)}>Not yet<//></div><//>`
       : html`<div class="actions"><${Button} onClick=${() => leave(true)}>I have stored it<//></div>`}
   <//>`;
 }
