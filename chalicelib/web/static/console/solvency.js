@@ -95,7 +95,7 @@ function Network({ report, query }) {
   return html`<${Card} title=${words(report.network)} actions=${html`<${Solvent} value=${report.solvent} />`}>
     ${report.trouble && html`<${Notice} tone="warn" title="Not all of it could be read"><p>${report.trouble}</p><//>`}
     <${Table} label=${`${report.network}: coins`} columns=${columns} rows=${report.coins} rowKey=${(row) => row.coin} />
-    <p class="fine">${countOf(report.places, "place")} compared${report.firstBlock !== null && ` at blocks ${amount(report.firstBlock)} to ${amount(report.lastBlock)}`},
+    <p class="fine">${countOf(report.places, "place")} compared${report.firstBlock !== null && ` at blocks ${amount(report.firstBlock)} to ${amount(report.lastBlock)}`},${" "}
       ${countOf(report.differences, "difference")}, ${countOf(report.notCompared, "place")} not compared. Finished <${Time} at=${report.finishedAt} ago=${true} />.</p>
     ${report.skipped.length > 0
       && html`<details><summary>Places that were not compared</summary><ul class="plain">${report.skipped.map(

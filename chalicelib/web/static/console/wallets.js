@@ -102,7 +102,7 @@ function Register({ networks, me, done, cancel }) {
       hint: "Of a wallet whose key you keep elsewhere." },
   ];
   const submit = async (values, { key }) => (await post("/addresses/service-wallets", values, { key })).data;
-  return html`<p class="soft">${me.type === "test" ? "In the sandbox it takes the place of the wallet that is there." : "One for each network and purpose. Where there is one, the command line replaces it."}
+  return html`<p class="soft">${me.type === "test" ? "In the sandbox it takes the place of the wallet that is there." : "One for each network and purpose. Where there is one, the command line replaces it."}${" "}
       The key is made here, and encrypted at once. Each registration raises an alarm that names your key.</p>
     <${Form} fields=${fields} action="Register" submit=${submit} done=${done} cancel=${cancel} />`;
 }
