@@ -120,3 +120,42 @@ def test_the_local_stack_reads_again_what_was_changed(write: Write, monkeypatch:
     os.utime(files.STATIC / "a.js", (2_000_000_000, 2_000_000_000))
     files.read_again()
     assert files.named("a.js") != before
+
+
+_NAMED = re.compile(r"import\s*\{([^}]*)\}\s*from\s*[\"']([^\"']+)[\"']")
+_EXPORTED = re.compile(r"^export (?:async )?(?:function\*?|const|class|let) (\w+)", re.MULTILINE)
+TESTS = Path(__file__).parents[2]
+
+
+def ours() -> dict[str, str]:
+    """Our modules by their paths, without those of others."""
+    paths = [path for path in files.index().values() if path.endswith(".js") and not path.startswith(("lib/", "swagger-"))]
+    return {path: (files.STATIC / path).read_text("utf-8") for path in paths}
+
+
+def test_what_is_imported_is_used_and_what_is_exported_is_imported() -> None:
+    """An export that only a test reads is allowed: it is tested by itself."""
+    modules = ours()
+    imported: set[tuple[str, str]] = set()
+    unused = []
+    for path, text in modules.items():
+        for names, source in _NAMED.findall(text):
+            wanted = os.path.normpath(Path(path).parent / source)
+            for name in filter(None, (each.strip() for each in names.split(","))):
+                own = name.rpartition(" as ")[2]
+                imported.add((wanted, name.partition(" as ")[0]))
+                if len(re.findall(rf"\b{own}\b", text)) < 2:
+                    unused.append(f"{path} imports {own}")
+    whole = {
+        os.path.normpath(Path(path).parent / each)
+        for path, text in modules.items()
+        for each in re.findall(r"\* as \w+ from \"([^\"]+)\"", text)
+    }
+    told = "\n".join(
+        test.read_text("utf-8") for folder in ("unit/web", "browser", "bench") for test in (TESTS / folder).glob("*.py")
+    )
+    for path, text in modules.items():
+        for name in _EXPORTED.findall(text) if path not in whole else ():
+            if (path, name) not in imported and not re.search(rf"\b{name}\b", told):
+                unused.append(f"{path} exports {name}")
+    assert not unused, "\n".join(unused)

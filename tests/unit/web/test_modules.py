@@ -32,6 +32,9 @@ def test_money_is_text_and_exact() -> None:
             ('f.amount("-1000")', "-1,000"),
             ('f.amount("<b>")', "<b>"),
             ('f.sum("0.1", "0.2", "1000000000000000000000000.000000000000000001")', "1000000000000000000000000.300000000000000001"),
+            ('f.difference("1", "0.000000000000000001")', "0.999999999999999999"),
+            ('f.difference("1.50", "2.5")', "-1"),
+            ("f.sumOfDollars([0.1, 0.2, 1e-9, 12])", "12.3"),
             ('f.compare("0.10", "0.1")', 0),
             ('f.compare("10", "9.999999999999999999")', 1),
             ('String(f.toUnits("1.5", 18))', "1500000000000000000"),
@@ -140,3 +143,18 @@ def test_an_error_is_understood_in_every_published_shape() -> None:
             ("a.unwrapped([1])", {"data": [1], "page": None}),
         ],
     )  # fmt: skip
+
+
+def test_a_list_that_comes_at_once_is_shown_page_by_page() -> None:
+    rows = "Array.from({ length: 101 }, (_, at) => at)"
+    pages = [
+        "paged([1, 2], {})",
+        *(f"(({{ rows, page }}) => [rows[0], rows.length, page.page, page.pages])(paged({rows}, {query}))" for query in (
+            "{}", '{ page: "2" }', '{ page: "99", limit: "20" }', '{ page: "nonsense", limit: "7" }',
+        )),
+    ]  # fmt: skip
+    whole: dict[str, Any] = {"rows": [1, 2], "page": None}
+    computed(
+        'import { paged } from "app/list.js";',
+        list(zip(pages, [whole, [0, 100, 1, 2], [100, 1, 2, 2], [100, 1, 6, 6], [0, 100, 1, 2]], strict=True)),
+    )

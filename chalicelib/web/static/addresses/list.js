@@ -2,7 +2,7 @@
 import { at, post } from "../app/api.js";
 import { Dialog, useDialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
-import { dollars, isZero, shorten, sum } from "../app/format.js";
+import { dollars, isZero, shorten, sumOfDollars } from "../app/format.js";
 import { List } from "../app/list.js";
 import { Button, Empty, Page, Time } from "../app/parts.js";
 import { go } from "../app/router.js";
@@ -14,7 +14,7 @@ import { addressFields } from "./fields.js";
 /** What lies on an address, in US dollars; null where a part of it is not known. */
 export function worth(address) {
   const values = address.balances.map((each) => each.balanceUSD);
-  return values.includes(null) ? null : sum("0", ...values.map((value) => Number(value).toFixed(2)));
+  return values.includes(null) ? null : sumOfDollars(values);
 }
 
 const lying = (usd) => (usd === null ? "Not known" : isZero(usd) ? "" : dollars(usd));

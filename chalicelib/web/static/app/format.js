@@ -37,6 +37,15 @@ export function sum(...texts) {
   return fromUnits(texts.reduce((total, text) => total + toUnits(text, decimals), 0n), decimals);
 }
 
+/** `one` less `other`, both decimal strings, exact. */
+export function difference(one, other) {
+  const decimals = Math.max(decimalsOf(one), decimalsOf(other));
+  return fromUnits(toUnits(one, decimals) - toUnits(other, decimals), decimals);
+}
+
+/** The sum of US dollars as the API writes them, which is as numbers: a decimal string, to the cent. */
+export const sumOfDollars = (values) => sum("0", ...values.map((value) => Number(value).toFixed(2)));
+
 /** -1, 0 or 1: how two decimal strings compare. */
 export function compare(one, other) {
   const decimals = Math.max(decimalsOf(one), decimalsOf(other));

@@ -101,7 +101,7 @@ const TONES = {
 };
 
 /** The tone of a status: anything unknown is calm. */
-export const toneOf = (value) => Object.keys(TONES).find((tone) => TONES[tone].includes(String(value).toLowerCase())) ?? "calm";
+const toneOf = (value) => Object.keys(TONES).find((tone) => TONES[tone].includes(String(value).toLowerCase())) ?? "calm";
 
 /** A badge. `label` in place of the status' own name. */
 export function Status({ value, label, tone }) {

@@ -64,7 +64,6 @@ export async function refresh() {
 export const me = () => session.value.me;
 export const can = (permission) => Boolean(me()?.permissions.includes(permission));
 export const isTest = () => me()?.type === "test";
-export const isAdmin = () => me()?.level === "admin";
 
 /** `{ me, reason }`, and a drawing of the component when it changes. */
 export const useSession = () => useBell(session);

@@ -34,7 +34,7 @@ function tick() {
 const drawn = new Set();
 
 /** Ask anew for everything that the page shows: after something has happened outside of it. */
-export const askAgain = () => [...drawn].forEach((ask) => ask());
+const askAgain = () => [...drawn].forEach((ask) => ask());
 
 /** The same a few times in the next seconds: for what the service does a moment after it was asked for. */
 export const lookSoon = () => [1, 4].forEach((seconds) => setTimeout(askAgain, seconds * 1000));

@@ -3,6 +3,9 @@ import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
 import { Activity } from "../keys/activity.js";
 
+const LEAD =
+  "What any admin key changed on the operator's routes, and what your own keys changed besides; kept for a year.";
+
 const PLACES = [
   [/^mch_/, "merchant:read", (id) => `/merchants/${id}`],
   [/^wd_/, "withdrawals:read", (id) => `/withdrawals/${id}`],
@@ -10,12 +13,12 @@ const PLACES = [
 ];
 
 /** The console's page of an object by its id, where this key may see it; null for anything that has none. */
-export function pageOf(id) {
+function pageOf(id) {
   const found = PLACES.find(([form, needs]) => form.test(id) && can(needs));
   return found ? found[2](encodeURIComponent(id)) : null;
 }
 
 /** The page "Activity". */
 export default function ConsoleActivity({ me, query }) {
-  return html`<${Activity} me=${me} query=${query} pageOf=${pageOf} />`;
+  return html`<${Activity} me=${me} query=${query} pageOf=${pageOf} lead=${LEAD} />`;
 }

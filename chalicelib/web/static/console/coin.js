@@ -9,7 +9,7 @@ import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
 
 /** Each setting with what it means. */
-export const SETTINGS = [
+const SETTINGS = [
   ["minDepositAmount", "Smallest deposit", "Less is recorded and flagged, but to the address of an open invoice."],
   ["minValue", "Smallest withdrawal", "The least that one withdrawal may pay."],
   ["maxValue", "Largest withdrawal", "The most that one withdrawal may pay."],

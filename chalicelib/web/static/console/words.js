@@ -37,7 +37,7 @@ function approvalWords(approval) {
 }
 
 /** Whether the operator's word about a withdrawal is asked for, and not given yet. */
-export function asksOperator(withdrawal) {
+function asksOperator(withdrawal) {
   const approval = withdrawal.approval;
   return Boolean(approval && !approval.given && !approval.operator_accepted && approval.reasons.some((each) => each === "grey_list" || each === "risk"));
 }

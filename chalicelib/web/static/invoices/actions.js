@@ -10,12 +10,12 @@ import { html } from "../app/ui.js";
 import { STATUSES } from "./words.js";
 
 /** Whether more time can be given: an expired invoice gets it only while nothing was paid. */
-export function extendable(invoice) {
+function extendable(invoice) {
   if (["pending", "partial"].includes(invoice.status)) return true;
   return invoice.status === "expired" && isZero(invoice.received ?? "0") && isZero(invoice.unconfirmed ?? "0");
 }
 
-export const cancellable = (invoice) => ["pending", "partial"].includes(invoice.status);
+const cancellable = (invoice) => ["pending", "partial"].includes(invoice.status);
 export const refundable = (invoice) => !isZero(invoice.received ?? "0") || (invoice.choices ?? []).some((choice) => !isZero(choice.received));
 
 /** The buttons beside the heading. `changed(invoice)` is told of the record after a change. */

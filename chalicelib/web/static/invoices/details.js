@@ -53,7 +53,7 @@ function State({ invoice }) {
 }
 
 /** How much of the price is credited, in whole percent, rounded down. A display alone: nothing is decided by it. */
-export function paidPart(invoice) {
+function paidPart(invoice) {
   if (invoice.paidPercent !== undefined) return Math.min(100, Math.floor(Number(invoice.paidPercent)));
   if (!invoice.amount || isZero(invoice.amount)) return 0;
   if (compare(invoice.received, invoice.amount) >= 0) return 100;

@@ -5,7 +5,7 @@ import { coinKey, coinName, coinOf } from "../portal/coin_names.js";
 const DAY = 86_400;
 
 /** The coins that came in, as options. */
-export function paidCoins(invoice) {
+function paidCoins(invoice) {
   const choices = (invoice.choices ?? []).filter((choice) => !isZero(choice.received));
   if (invoice.choices) return choices.map((each) => [coinKey(each.coin, each.network), coinName(each.coin, each.network)]);
   return [[coinKey(invoice.currency, invoice.network), coinName(invoice.symbol, invoice.network)]];

@@ -13,8 +13,6 @@ const ENVIRONMENTS = [["production", "Production"], ["test", "Test"]];
 
 const LEAD =
   "Each change that was made with one of your keys, kept for a year. What was refused changed nothing, and is not here.";
-const OPERATORS =
-  "What any admin key changed on the operator's routes, and what your own keys changed besides; kept for a year.";
 
 /** The page "Activity". `pageOf(id)` is the page of an object or a key, or null: then its id is not linked. */
 export function Activity({ me, query, pageOf = () => null, lead = LEAD }) {
@@ -60,9 +58,4 @@ function Named({ id, pageOf }) {
   if (!to) return html`<${Code} value=${id} head=${8} tail=${4} />`;
   return html`<span class="code"><${Link} to=${to} title=${id}><code>${shorten(id, 8, 4)}</code><//>
     <${Copy} value=${id} what=${id} /></span>`;
-}
-
-/** The same without links: for the console, which shows nothing of a merchant's own. */
-export default function ActivityOfOperators({ me, query }) {
-  return html`<${Activity} me=${me} query=${query} lead=${OPERATORS} />`;
 }

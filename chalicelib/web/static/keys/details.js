@@ -1,6 +1,6 @@
 // One API key: what it may do, and changing, rotating and revoking it.
 import { at, del, post, put } from "../app/api.js";
-import { Ask, Dialog, useDialog } from "../app/dialog.js";
+import { Ask, Dialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
 import { amount, shorten } from "../app/format.js";
 import { Button, Card, Code, Empty, Facts, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";

@@ -1,9 +1,10 @@
 // A new key, shown once. Until a person says that it is stored, it stays in this page's memory: a wrong click must not lose it.
 import { bell, useBell } from "../app/bell.js";
 import { Dialog } from "../app/dialog.js";
+import { useLeaveWarning } from "../app/leaving.js";
 import { Button, Copy, Notice } from "../app/parts.js";
 import { useSession } from "../app/session.js";
-import { html, useEffect } from "../app/ui.js";
+import { html } from "../app/ui.js";
 
 /**
  * `{ key, name, owner, leaving }`: the key itself, what it is called, the id of the key that was signed in when it was made, and
@@ -19,15 +20,7 @@ export function Unstored() {
   const found = useBell(unstored);
   const { me } = useSession();
   const mine = found && me && found.owner === me.key_id ? found : null;
-  useEffect(() => {
-    if (!mine) return undefined;
-    const ask = (event) => {
-      event.preventDefault();
-      event.returnValue = "";
-    };
-    addEventListener("beforeunload", ask);
-    return () => removeEventListener("beforeunload", ask);
-  }, [mine]);
+  useLeaveWarning(Boolean(mine));
   return mine && html`<${Shown} found=${mine} />`;
 }
 

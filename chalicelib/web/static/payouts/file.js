@@ -1,8 +1,8 @@
 // A file of payouts: reads its rows, and says of each what is wrong, before anything is sent. Knows no page and no network.
 import { parseCsv } from "../app/csv.js";
-import { compare, isAmount, sum } from "../app/format.js";
+import { compare, difference, isAmount, sum } from "../app/format.js";
 
-export const MOST_ROWS = 5_000;
+const MOST_ROWS = 5_000;
 const NAMES = {
   address: ["address", "to_address", "to address", "recipient", "wallet", "destination"],
   amount: ["amount", "value", "sum"],
@@ -60,7 +60,7 @@ const keyOf = (...parts) => parts.join("\u001f");
 export const coinTable = (coins) => new Map(coins.map((coin) => [keyOf(coin.network.network, coin.coin), coin]));
 
 /** The coin of a row, or undefined. */
-export const coinOf = (table, row) => table.get(keyOf(row.network, row.coin));
+const coinOf = (table, row) => table.get(keyOf(row.network, row.coin));
 
 /** What is wrong with a row's network, coin and amount, in words; an empty list where nothing is. */
 export function wrongWith(row, table) {
@@ -153,15 +153,6 @@ function standing(total, available, coin) {
   if (left === null) return { available, left, problem: `${difference(total, available)} ${coin.symbol} are missing` };
   if (day && compare(total, day) > 0) return { available, left, problem: `at most ${day} ${coin.symbol} go out in 24 hours` };
   return { available, left, problem: null };
-}
-
-/** How much more `one` is than `other`: both are amounts, and `one` is not less. */
-export function difference(one, other) {
-  const decimals = Math.max(...[one, other].map((text) => (text.split(".")[1] ?? "").length));
-  const units = (text) => BigInt(text.replace(".", "") + "0".repeat(decimals - (text.split(".")[1] ?? "").length));
-  const digits = (units(one) - units(other)).toString().padStart(decimals + 1, "0");
-  const part = digits.slice(digits.length - decimals).replace(/0+$/, "");
-  return digits.slice(0, digits.length - decimals) + (decimals && part ? `.${part}` : "");
 }
 
 /** The different addresses of the rows by network, in lists of at most `size`: `[{ network, addresses }]`. */

@@ -5,7 +5,8 @@ import { Card, Failure, Loading, Page, Progress } from "../app/parts.js";
 import { arriving } from "../app/router.js";
 import { can, me } from "../app/session.js";
 import { html, useRef, useState } from "../app/ui.js";
-import { chosen, coinOptions, useCoins } from "../withdrawals/coin_choice.js";
+import { coinOf } from "../portal/coin_names.js";
+import { coinOptions, useCoins } from "../withdrawals/coin_choice.js";
 import { Check } from "./check.js";
 import { coinTable, readPayouts, toValidate, trustedOf, withResults } from "./file.js";
 import { forget, keep, kept } from "./keep.js";
@@ -54,7 +55,7 @@ function Choosing({ known, make, before }) {
   const submit = async (values) => {
     let read;
     try {
-      read = readPayouts(values.text, chosen(values.choice));
+      read = readPayouts(values.text, coinOf(values.choice));
     } catch (error) {
       throw Object.assign(new Error(error.message), { status: 400, fields: [{ field: "text", constraints: [error.message] }] });
     }

@@ -1,6 +1,6 @@
 // Sends checked payouts in batches. Each batch has one Idempotency-Key as long as its content is the same: a batch whose answer
 // was lost is sent again with it, and pays nothing twice. Knows no page: what it needs is handed to it.
-export const BATCH = 100;
+const BATCH = 100;
 const TRIES = 4;
 const PAUSES = [2, 5, 15]; // seconds before the next try where no answer came
 const GATEWAY_FAULTS = [500, 502, 503, 504];
@@ -23,7 +23,7 @@ export function batchesOf(rows) {
 }
 
 /** The body of a batch's request. */
-export function bodyOf(batch, priority) {
+function bodyOf(batch, priority) {
   const outputs = batch.rows.map((row) => ({ to_address: row.normalized, amount: row.amount }));
   return { batch_withdrawal: { network: batch.network, coin: batch.coin, outputs, priority } };
 }
@@ -117,7 +117,7 @@ function failed(error, batch) {
 }
 
 /** What the refusal says of single rows, by their number in the file. */
-export function byRow(error, batch) {
+function byRow(error, batch) {
   const alike = Array.isArray(error.details?.fields) ? error.details.fields : [];
   const named = [...alike.map((field) => ({ field, constraints: [error.message] })), ...(error.fields ?? [])];
   const found = {};

@@ -3,6 +3,7 @@ import { request } from "../app/api.js";
 import { csvHead, csvLines } from "../app/csv.js";
 import { Ask, useDialog } from "../app/dialog.js";
 import { amount, countOf, moment } from "../app/format.js";
+import { saveFile, useLeaveWarning } from "../app/leaving.js";
 import { Table } from "../app/list.js";
 import { Amount, Button, Card, Code, Notice, Page, Progress, Status } from "../app/parts.js";
 import { Link } from "../app/router.js";
@@ -52,11 +53,7 @@ export function Sending({ run: begun, end }) {
     if (untouched) start(false);
     return () => { here.current = false; wake.current?.(); };
   }, []);
-  useEffect(() => {
-    const warn = (event) => busy && event.preventDefault();
-    addEventListener("beforeunload", warn);
-    return () => removeEventListener("beforeunload", warn);
-  }, [busy]);
+  useLeaveWarning(busy);
   const far = progress(run);
   return html`<${Page} title=${run.name}>
     <${Progress} value=${far.made} max=${far.all}
@@ -113,12 +110,8 @@ const SAVED = ["row", "network", "coin", "address", "amount", "withdrawal", "bat
 /** The results as a file. */
 function Save({ run }) {
   const save = () => {
-    const file = URL.createObjectURL(new Blob([csvHead(SAVED), csvLines(SAVED, results(run))], { type: "text/csv" }));
-    const link = Object.assign(document.createElement("a"), { href: file, download: "payouts-results.csv" });
-    document.body.append(link);
-    link.click();
-    link.remove();
-    setTimeout(() => URL.revokeObjectURL(file), 10_000);
+    const lines = [csvHead(SAVED), csvLines(SAVED, results(run))];
+    saveFile(new Blob(lines, { type: "text/csv" }), "payouts-results.csv");
   };
   return html`<${Button} tone="quiet" onClick=${save}>Save the results<//>`;
 }

@@ -1,5 +1,5 @@
 // The merchant's balance of each coin.
-import { fiat, isZero, sum } from "../app/format.js";
+import { fiat, isZero, sumOfDollars } from "../app/format.js";
 import { List, Table } from "../app/list.js";
 import { Amount, Empty, Page } from "../app/parts.js";
 import { html } from "../app/ui.js";
@@ -8,7 +8,7 @@ const part = (name, label) => ({
   name, label, align: "end", sort: name, show: (row) => html`<${Amount} value=${row[name]} symbol=${row.symbol} />`,
 });
 
-export const BRIEF = [
+const BRIEF = [
   { name: "coin", label: "Coin", show: (row) => `${row.symbol} on ${row.network}` },
   { name: "available", label: "Available", align: "end", show: (row) =>
     html`<${Amount} value=${row.available} symbol=${row.symbol} />` },
@@ -25,7 +25,7 @@ const WHOLE = [
 /** What all balances are worth, in US dollars: `{ usd, unknown }`, where `unknown` says that a coin has no rate now. */
 export function total(balances) {
   const known = balances.filter((each) => each.balanceUSD !== null);
-  return { usd: sum("0", ...known.map((each) => Number(each.balanceUSD).toFixed(2))), unknown: known.length < balances.length };
+  return { usd: sumOfDollars(known.map((each) => each.balanceUSD)), unknown: known.length < balances.length };
 }
 
 /** The balances that have anything, as a table. */

@@ -2,9 +2,9 @@
 /** Names a coin on a network in a form. */
 export const coinKey = (coin, network) => `${coin}@${network}`;
 
-/** `{ coin, network }` of such a name. */
+/** `{ coin, network }` of such a name; "" for what it does not say. */
 export function coinOf(key) {
-  const [coin, network] = String(key).split("@");
+  const [coin = "", network = ""] = String(key ?? "").split("@");
   return { coin, network };
 }
 

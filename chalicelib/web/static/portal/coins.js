@@ -5,7 +5,7 @@ import { useMemo } from "../app/ui.js";
 import { coinKey, coinName } from "./coin_names.js";
 
 /**
- * `{ ready, options, slugs, decimals, error, again }`. `options` are the active coins as [key, words]; `decimals(key)` the digits of one.
+ * `{ ready, known, coins, options, slugs, error, again }`: the active coins, `options` as [key, words], `slugs` without networks.
  * A key that may not see coins has none: forms ask for the names then.
  */
 export function useCoins() {

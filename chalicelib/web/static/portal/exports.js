@@ -4,6 +4,7 @@ import { bell, useBell } from "../app/bell.js";
 import { Ask, useDialog } from "../app/dialog.js";
 import { AT_ONCE, ExportJob } from "../app/export_job.js";
 import { amount, countOf, duration, moment } from "../app/format.js";
+import { saveFile, warnOfLeaving } from "../app/leaving.js";
 import { Button, Notice, Progress, advice } from "../app/parts.js";
 import { isTest, me } from "../app/session.js";
 import { html, useEffect, useState } from "../app/ui.js";
@@ -48,24 +49,16 @@ function begin({ name, label, path, query, many }) {
 }
 
 async function go({ job, name }) {
-  addEventListener("beforeunload", warn);
+  const unwarned = warnOfLeaving();
   await job.run();
-  removeEventListener("beforeunload", warn);
+  unwarned();
   if (job.state.phase === "done") save(job, name);
 }
 
-const warn = (event) => event.preventDefault();
-
 /** Hand the file to the browser. */
 function save(job, name) {
-  const url = URL.createObjectURL(new Blob(job.text, { type: "text/csv;charset=utf-8" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = `${name}-${new Date().toISOString().slice(0, 16).replace(/[:T]/g, "-")}.csv`;
-  document.body.append(link);
-  link.click();
-  link.remove();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  const at = new Date().toISOString().slice(0, 16).replace(/[:T]/g, "-");
+  saveFile(new Blob(job.text, { type: "text/csv;charset=utf-8" }), `${name}-${at}.csv`);
 }
 
 function forget() {

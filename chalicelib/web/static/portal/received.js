@@ -1,11 +1,11 @@
 // What was received per day, over all coins: figures for a chart, from what the balances say.
-import { sum } from "../app/format.js";
+import { sumOfDollars } from "../app/format.js";
 
 const DAY = 86_400_000;
 const dayOf = (at) => new Date(at).toISOString().slice(0, 10);
 
 /** The last day to show: today (UTC), or a later one, where the sandbox's clock was moved. */
-export function lastDay(balances, now) {
+function lastDay(balances, now) {
   const days = balances.flatMap((balance) => balance.received?.days ?? []).map((each) => each.day);
   return [dayOf(now), ...days].sort().at(-1);
 }
@@ -23,7 +23,7 @@ export function perDay(balances, now, count = 30) {
       const own = found.get(each.day);
       if (!own) continue;
       if (each.amountUSD === null) own.unknown = true;
-      else own.usd = sum(own.usd, Number(each.amountUSD).toFixed(2));
+      else own.usd = sumOfDollars([own.usd, each.amountUSD]);
       own.coins.push({ symbol: balance.symbol, network: balance.network, amount: each.amount });
     }
   }

@@ -2,12 +2,13 @@
 import { at, post } from "../app/api.js";
 import { Dialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
+import { useLeaveWarning } from "../app/leaving.js";
 import { List } from "../app/list.js";
 import { Amount, Button, Card, Code, Copy, Empty, Facts, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
 import { Link, arriving, go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
-import { html, useEffect, useState } from "../app/ui.js";
+import { html, useState } from "../app/ui.js";
 import { coinFields, coinIn, useCoins } from "../withdrawals/coin_choice.js";
 import { Cancel, Standing, common } from "./list.js";
 
@@ -78,11 +79,7 @@ function New() {
 
 /** The link, this once. Leaving the tab asks first. */
 function Made({ made }) {
-  useEffect(() => {
-    const warn = (event) => event.preventDefault();
-    addEventListener("beforeunload", warn);
-    return () => removeEventListener("beforeunload", warn);
-  }, []);
+  useLeaveWarning();
   if (!made.claimUrl) {
     return html`<${Page} title="The link is made"><${Notice} tone="warn" title="Its address can not be shown again">
       Cancel it and make another if you do not have it.<//>

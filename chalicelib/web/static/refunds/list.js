@@ -2,7 +2,7 @@
 import { at, del } from "../app/api.js";
 import { Ask, useDialog } from "../app/dialog.js";
 import { List } from "../app/list.js";
-import { Amount, Button, Card, Code, Empty, Facts, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
+import { Amount, Button, Card, Code, Empty, Facts, Failure, Loading, Notice, Page, Short, Status, Time } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
@@ -13,7 +13,7 @@ const COLUMNS = [
   { name: "id", label: "Refund", show: (row) => html`<${Amount} value=${row.amount} symbol=${row.coin} />` },
   { name: "status", label: "Status", show: (row) => html`<${Status} value=${row.status} />` },
   { name: "invoiceId", label: "Invoice", show: (row) => html`<${Link} to=${at`/invoices/${row.invoiceId}`}><${Short}
-    value=${row.invoiceId} /><//>` },
+    value=${row.invoiceId} head=${10} tail=${4} /><//>` },
   { name: "reason", label: "Reason", show: (row) => row.reason ?? "" },
   { name: "createdAt", label: "Made", sort: true, show: (row) => html`<${Time} at=${row.createdAt} />` },
 ];
@@ -24,7 +24,6 @@ const FILTERS = [
   { name: "address", label: "To address", kind: "text" },
   { name: "createdAt", label: "Made", kind: "time" },
 ];
-const Short = ({ value }) => html`<span title=${value}>${`${value.slice(0, 10)}…${value.slice(-4)}`}</span>`;
 
 /** The pages "Refunds" and of one refund. */
 export default function Refunds({ params }) {

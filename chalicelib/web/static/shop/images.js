@@ -1,6 +1,6 @@
 // Pictures of any form that the browser reads become a PNG that fits: at most 512 pixels and 64 KiB.
-export const MOST_SIDE = 512;
-export const MOST_BYTES = 64 * 1024;
+const MOST_SIDE = 512;
+const MOST_BYTES = 64 * 1024;
 const MOST_FILE = 20 * 1024 * 1024;
 const LEAST_SIDE = 16;
 const STEP = 0.8;

@@ -1,5 +1,6 @@
 // The form of the signers: who they are, their public keys, how many have to sign, and from which amount on.
 import { isAmount } from "../app/format.js";
+import { saveFile } from "../app/leaving.js";
 import { Button, Notice } from "../app/parts.js";
 import { html, useEffect, useId, useRef, useState } from "../app/ui.js";
 import { newKeyFile, readPublicKey } from "../signing/new_key.js";
@@ -110,13 +111,7 @@ function MakeKey({ name, made }) {
   if (!able) return null;
   const make = async () => {
     const { publicKey, file } = await newKeyFile();
-    const address = URL.createObjectURL(file);
-    const plain = ID.test(name) ? name : "signer";
-    const link = Object.assign(document.createElement("a"), { href: address, download: `${plain}-key.pem` });
-    document.body.append(link);
-    link.click();
-    link.remove();
-    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+    saveFile(file, `${ID.test(name) ? name : "signer"}-key.pem`);
     say("The key file is saved on this computer: sign with it next. Afterwards it belongs to its signer alone.");
     made(publicKey);
   };

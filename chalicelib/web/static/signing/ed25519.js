@@ -23,7 +23,7 @@ export async function hasEd25519() {
 }
 
 /** Whether `signature` (hex) is that of `publicKey` (hex) over the UTF-8 bytes of `text`. */
-export async function verified(publicKey, text, signature) {
+async function verified(publicKey, text, signature) {
   try {
     const key = await subtle().importKey("raw", fromHex(ascii(publicKey)), NAME, false, ["verify"]);
     return await subtle().verify(NAME, key, fromHex(ascii(signature)), ascii(text));
@@ -52,7 +52,7 @@ async function imported(seed) {
 }
 
 /** The signature (hex) over `text` by the key in `file` (File or Blob). Throws KeyFileError. */
-export async function signedBy(file, text) {
+async function signedBy(file, text) {
   if (file.size > MOST_BYTES) throw new KeyFileError("This file is too large for a key.");
   const seed = readKeyFile(new Uint8Array(await file.arrayBuffer()));
   try {

@@ -21,7 +21,7 @@ export function rejectionText(text) {
 }
 
 /** JSON with sorted names and no blanks. */
-export function canonical(value) {
+function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value);
   const names = Object.keys(value).sort();

@@ -1,7 +1,7 @@
 // What is said about a withdrawal before it is made: reads what this key may read, and judges it. The service decides.
 import { at, get, post } from "../app/api.js";
-import { compare, isAmount } from "../app/format.js";
-import { difference, limit, wrongAmount } from "../payouts/file.js";
+import { compare, difference, isAmount } from "../app/format.js";
+import { limit, wrongAmount } from "../payouts/file.js";
 
 /** Ask for everything that the check page shows. What the key may not read is null. Raises ApiFailure. */
 export async function factsAbout({ network, coin, to_address: address }, can) {

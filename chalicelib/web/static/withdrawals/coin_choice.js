@@ -2,25 +2,15 @@
 import { isZero } from "../app/format.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
-
-const BETWEEN = "@";
-
-/** The value of a choice: "eth@ethereum". */
-export const choiceOf = (coin, network) => `${coin}${BETWEEN}${network}`;
-
-/** `{ coin, network }` of a choice. */
-export function chosen(value) {
-  const [coin = "", network = ""] = String(value ?? "").split(BETWEEN);
-  return { coin, network };
-}
+import { coinKey, coinName, coinOf } from "../portal/coin_names.js";
 
 /** Coins as options of a select, those with money first. */
 export function coinOptions(coins, balances) {
-  const held = new Map((balances ?? []).map((one) => [choiceOf(one.coin, one.network), one.available]));
-  const has = (coin) => !isZero(held.get(choiceOf(coin.coin, coin.network.network)) ?? "0");
+  const held = new Map((balances ?? []).map((one) => [coinKey(one.coin, one.network), one.available]));
+  const has = (coin) => !isZero(held.get(coinKey(coin.coin, coin.network.network)) ?? "0");
   const active = coins.filter((coin) => coin.status === "ACTIVE");
   return [...active.filter(has), ...active.filter((coin) => !has(coin))].map((coin) => [
-    choiceOf(coin.coin, coin.network.network), `${coin.symbol} on ${coin.network.network}`,
+    coinKey(coin.coin, coin.network.network), coinName(coin.symbol, coin.network.network),
   ]);
 }
 
@@ -41,11 +31,11 @@ export function coinFields(coins, balances, value) {
     return [{ name: "choice", label: "Coin", kind: "select", required: true, options: coinOptions(coins, balances), value }];
   }
   return [
-    { name: "coin", label: "Coin", kind: "text", required: true, example: "usdt", most: 32, value: chosen(value).coin },
+    { name: "coin", label: "Coin", kind: "text", required: true, example: "usdt", most: 32, value: coinOf(value).coin },
     { name: "network", label: "Network", kind: "text", required: true, example: "tron", most: 32,
-      value: chosen(value).network },
+      value: coinOf(value).network },
   ];
 }
 
 /** `{ coin, network }` of a form's values, whichever fields it has. */
-export const coinIn = (values) => (values.choice ? chosen(values.choice) : { coin: values.coin, network: values.network });
+export const coinIn = (values) => (values.choice ? coinOf(values.choice) : { coin: values.coin, network: values.network });
