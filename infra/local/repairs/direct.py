@@ -3,13 +3,14 @@
 botocore writes a call as a signed HTTP request, moto reads that back, and both do the same with the answer: four fifths of the
 time of a test that uses the store. Here the operations on items go from the client's arguments to moto's handler, which checks
 and does what it always did, with every repair of this folder. What botocore itself would refuse, and whatever is not as plain
-as our own calls (binary values among them), takes the usual way; so does everything while `installed` AWS is parked.
+as our own calls, takes the usual way; so does everything while `installed` AWS is parked.
 
 The seams that tests use are kept: `BaseClient._make_api_call` can be replaced, and `before-call` is told and may answer.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -282,6 +283,19 @@ def _list(shape: Any) -> Reader:
     return read
 
 
+def _blob(shape: Shape) -> Reader:
+    """Bytes in an item. Those in a message take the usual way: SQS hashes them."""
+    if shape.name != "BinaryAttributeValue":
+        return _never(shape)
+
+    def read(value: Any) -> str:
+        if type(value) is not bytes:
+            raise _Unusual(shape.name)
+        return base64.b64encode(value).decode()  # as it is written in JSON, which is how moto keeps it
+
+    return read
+
+
 _KINDS: dict[str, Callable[[Any], Reader]] = {
     "structure": _structure,
     "map": _map,
@@ -290,4 +304,5 @@ _KINDS: dict[str, Callable[[Any], Reader]] = {
     "boolean": _scalar(bool),
     "integer": _scalar(int),
     "long": _scalar(int),
+    "blob": _blob,
 }

@@ -32,7 +32,7 @@ def test_public_routes_need_no_key(edge):
     assert edge.call("GET", "/health", key=None).status == 200
     assert edge.call("GET", "/health", key="nonsense").status == 200
     public = {route.path for route in routes() if route.level == "public"}
-    pages = {"/pay/{invoiceId}", "/pay/{invoiceId}/status", "/pay/{invoiceId}/choice"}
+    pages = {f"/pay/{{invoiceId}}{part}" for part in ("", "/status", "/choice", "/transaction")}
     pages |= {"/claim/{token}", "/claim/{token}/status", "/link/{id}", "/portal", "/console", "/"}
     assert public - pages == {
         "/health",

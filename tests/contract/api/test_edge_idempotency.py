@@ -75,6 +75,10 @@ def mined(edge: Edge) -> Asked:
     return {}, {"network": "ethereum", "depth": 2}
 
 
+def merchant(edge: Edge) -> str:
+    return str(post(edge, "/merchants", {"name": "n"}, key=None, caller="admin").json["data"]["id"])
+
+
 def coin(edge: Edge) -> Asked:
     token = {"network": "ethereum", "symbol": "GLD", "name": "Gold", "decimals": 6}
     made = post(edge, "/sandbox/tokens", token, key=None).json["data"]["contractAddress"]
@@ -133,6 +137,8 @@ BODIES: dict[str, Callable[[Edge], Asked]] = {
     "/coins": coin,
     "/invoices": plain(INVOICE),
     "/invoices/{id}/refunds": refundable,
+    "/merchants": plain({"name": "n"}),
+    "/merchants/{id}/keys": lambda edge: ({"id": merchant(edge)}, {}),
     "/networks/tron/stake": stakeable,
     "/networks/{network}/rescan": polled,
     "/payment-links": plain({"name": "n", "currency": "eth", "network": "ethereum", "amount": "1", "stock": 3}),
@@ -163,6 +169,7 @@ ONLY_ONE = {
     "/addresses/grey-list",
     "/api-keys/{id}/rotate",
     "/coins",
+    "/merchants/{id}/keys",
     "/stray-payments/{id}/credit",
     "/stray-payments/{id}/return",
     "/whitelist/addresses",
