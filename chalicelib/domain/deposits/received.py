@@ -79,7 +79,8 @@ def taken_back(stored: bytes | None, at: int | None, units: int) -> bytes | None
     if at < known.since or place >= len(known.days):
         return stored
     day = known.days[place]
-    left = day.units - units
+    # Never less than nothing: the form has no sign. A day that had less never counted the deposit.
+    left = max(0, day.units - units)
     return encoded(known.with_day(place, Day(left, day.cents * left // day.units if day.units else 0)))
 
 
@@ -114,6 +115,8 @@ def _without_first(received: Received, count: int) -> Received:
 
 
 def _leb128(number: int) -> bytes:
+    if number < 0:
+        raise ValueError("a figure has no sign")
     digits = bytearray()
     while True:
         number, digit = number >> 7, number & 0x7F

@@ -133,3 +133,10 @@ def test_a_balance_with_all_its_days_costs_one_write_unit() -> None:
     values = {field.name: getattr(whole, field.name) for field in fields(whole) if field.name != "received"}
     item = {f"f_{name}": {"S" if isinstance(value, str) else "N": str(value)} for name, value in values.items()}
     assert _size(item | {"f_received": {"B": received}, "pk": {"S": f"bal#{SHOP}"}, "sk": {"S": whole.asset}}) < 1024
+
+
+def test_a_deposit_that_no_day_counts_leaves_nothing_below_zero() -> None:
+    stored = credited(None, NOW, 5, 10)
+    assert taken_back(stored, NOW, 7) == encoded(Received(NOW, (Day(0, 0),)))
+    with pytest.raises(ValueError, match="sign"):
+        encoded(Received(NOW, (Day(-1),)))

@@ -77,6 +77,9 @@ def test_cells_are_harmless_and_come_back() -> None:
         [
             ('["=1", "+1", "-1", "@x", "\\tx", "\\rx", "＝x", "x=1", "", null, 5].map(harmless)',
              ["'=1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "'＝x", "x=1", "", "", "5"]),
+            # Where the separator is a semicolon, and our quotes do not count.
+            ('["a;=1", "a; \\"@x", "a\\n=1", "a\\t+1", " =1", "a;b=1", "a-1"].map(harmless)',
+             ["a;'=1", "a; \"'@x", "a\n'=1", "a\t'+1", "' =1", "a;b=1", "a-1"]),
             (f"toCsv({columns}, {rows})", '\'@one,two\r\na,\'=1+1\r\n"b""c","x, y"\r\n"line\nbreak",\'-5\r\n'),
             (f"parseCsv(toCsv({columns}, {rows}))", [["'@one", "two"], ["a", "'=1+1"], ['b"c', "x, y"], ["line\nbreak", "'-5"]]),
             ('parseCsv("\\ufeffa;b,c;d\\r\\n1;2;3\\n\\n")', [["a", "b,c", "d"], ["1", "2", "3"]]),

@@ -229,6 +229,31 @@ def test_a_run_goes_on_where_it_stopped_also_in_another_browser() -> None:
     assert (found["elsewhere"], found["other"]) == ([True, True, True], False)
 
 
+def test_a_batch_whose_key_may_be_forgotten_is_not_sent_again() -> None:
+    found = played("""
+      const silence = Array.from({ length: 4 }, () => ({ after: {} }));
+      const tools = service(silence);
+      const stopped = await runs.sendAll(await begin(), tools);
+      const day = 24 * 3_600_000;
+      const old = { ...stopped, batches: stopped.batches.map((b) => ({ ...b, since: b.since && b.since - day })) };
+      const asked = tools.asked.length;
+      const after = await runs.sendAll(old, tools);
+      return { more: tools.asked.length - asked, states: after.batches.map((b) => [b.state, Boolean(b.old)]), paid: tools.paid() };
+    """)
+    assert found == {"more": 0, "states": [["unknown", True], ["waiting", False], ["waiting", False]], "paid": 100}
+
+
+def test_rows_that_are_left_out_change_no_key_of_other_batches() -> None:
+    found = played("""
+      const made = (without) => runs.runOf({ name: "May", priority: "normal", rows, by: "key_1", without: new Set(without) },
+        runs.sha256, () => "spare");
+      const [whole, part] = [await made([]), await made(rows.slice(0, 101).map((r) => r.row))];
+      const keys = whole.batches.map((b) => b.key);
+      return { kept: part.batches.map((b) => b.rows.length), same: part.batches.map((b) => keys.includes(b.key)) };
+    """)
+    assert found == {"kept": [99, 50], "same": [False, True]}
+
+
 def test_a_refused_batch_stops_the_run_and_names_its_rows() -> None:
     found = played("""
       const fields = [{ field: "batch_withdrawal.outputs.3.amount", value: "x", constraints: ["must be more than zero"] }];

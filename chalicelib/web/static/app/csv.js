@@ -1,9 +1,12 @@
 // CSV as spreadsheets read it (RFC 4180), with cells that no spreadsheet takes for a formula.
-const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
+const FORMULA = /^\s*[=+\-@\t\r\n＝＋－＠]/;
+/** Where a spreadsheet of another country begins a new cell within ours: there the separator is a semicolon or a tab, and our
+ *  quotes stand in the middle of a cell. */
+const WITHIN = /([;\t\r\n][\s"]*)(?=[=+\-@＝＋－＠])/g;
 
 /** A cell's text: what begins like a formula gets an apostrophe in front, as OWASP advises. */
 export function harmless(value) {
-  const text = value === null || value === undefined ? "" : String(value);
+  const text = (value === null || value === undefined ? "" : String(value)).replace(WITHIN, "$1'");
   return FORMULA.test(text) ? `'${text}` : text;
 }
 

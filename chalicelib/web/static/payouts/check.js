@@ -15,18 +15,21 @@ const DRAWN = 100;
 /** What is wrong, what it comes to, and the button that sends. */
 export function Check({ plan, begin, back }) {
   const [left, leave] = useState(false);
-  const [agreed, agree] = useState(false);
+  const [twice, choose] = useState(null); // what becomes of rows that were paid lately: "again" or "out"
   const [asked, ask, close] = useDialog();
-  const found = checked(plan.rows, plan.facts);
+  const all = checked(plan.rows, plan.facts);
+  const again = all.rows.filter((row) => row.problems.length === 0 && row.before);
+  const without = new Set(twice === "out" ? again.map(({ row }) => row) : []);
+  const found = without.size === 0 ? all : checked(plan.rows.filter(({ row }) => !without.has(row)), plan.facts);
   const wrong = found.rows.filter((row) => row.problems.length > 0);
   const good = found.rows.filter((row) => row.problems.length === 0);
-  const again = good.filter((row) => row.before);
   const alike = good.filter((row) => row.warnings.length > 0);
   const short = found.totals.filter((total) => total.problem);
-  const ready = good.length > 0 && (wrong.length === 0 || left) && (again.length === 0 || agreed) && short.length === 0;
+  const ready = good.length > 0 && (wrong.length === 0 || left) && (again.length === 0 || twice) && short.length === 0;
   // Paid again on purpose: other keys than the first time, and the same ones for each further try of this.
-  const salt = again.map((row) => row.before.id).sort().at(-1) ?? "";
-  const start = () => runOf({ ...plan, salt, rows: good.map(bare), by: me().key_id }, sha256, newKey);
+  const salt = (twice === "again" && again.map((row) => row.before.id).sort().at(-1)) || "";
+  const rows = all.rows.filter((row) => row.problems.length === 0).map(bare);
+  const start = () => runOf({ ...plan, salt, without, rows, by: me().key_id }, sha256, newKey);
   const sums = found.totals.map((total) => `${amount(total.total)} ${total.symbol} on ${total.network}`).join(", ");
   return html`<${Page} title="Check before you send" actions=${html`<${Button} tone="quiet" onClick=${back}>Another file<//>`}>
     ${plan.ignored.length > 0 && html`<${Notice} tone="calm" title="Columns that nothing reads">${plan.ignored.join(", ")}<//>`}
@@ -36,7 +39,8 @@ export function Check({ plan, begin, back }) {
     ${again.length > 0 && html`<${Notice} tone="warn"
       title=${`${countOf(again.length, "row was", "rows were")} paid within the last day`}>
       <p>The same amount went, or is going, to the same address: rows ${listed(again)}.</p>
-      <${Tick} checked=${agreed} change=${agree}>Pay them again<//><//>`}
+      <${Tick} checked=${twice === "out"} change=${(on) => choose(on ? "out" : null)}>Leave them out and pay the others<//>
+      <${Tick} checked=${twice === "again"} change=${(on) => choose(on ? "again" : null)}>Pay them again<//><//>`}
     ${alike.length > 0 && html`<${Notice} tone="warn"
       title="Addresses that are there several times">Rows ${listed(alike)}. Each is paid.<//>`}
     ${short.map((total) => html`<${Notice} tone="bad" title=${`${total.symbol} on ${total.network}: ${total.problem}`}>

@@ -3,6 +3,9 @@
 const BATCH = 100;
 const TRIES = 4;
 const PAUSES = [2, 5, 15]; // seconds before the next try where no answer came
+/** The service knows a key for 24 hours from its first request: a batch that was sent longer ago would be paid anew. */
+const KNOWN_MS = 23 * 3_600_000;
+const TOO_OLD = "it was first sent more than 23 hours ago, and the service may not know it any more.";
 const GATEWAY_FAULTS = [500, 502, 503, 504];
 
 /** The rows in batches of one coin and at most 100 payments, in their order. */
@@ -30,12 +33,14 @@ function bodyOf(batch, priority) {
 
 /**
  * A run of payouts, not begun. A key follows from the run's name and the batch: the same file under the same name is paid once,
- * also from another browser; another `salt` makes other keys. `digest(text)` is a hash in hex, or null where there is none:
- * `spare()` makes a key then.
+ * also from another browser; another `salt` makes other keys. Rows with a number in `without` are left out, and batches that have
+ * none of them keep their keys. `digest(text)` is a hash in hex, or null where there is none: `spare()` makes a key then.
  */
-export async function runOf({ name, priority, rows, by, salt = "" }, digest, spare) {
+export async function runOf({ name, priority, rows, by, salt = "", without = new Set() }, digest, spare) {
   const batches = [];
-  for (const [place, batch] of batchesOf(rows).entries()) {
+  for (const [place, whole] of batchesOf(rows).entries()) {
+    const batch = { ...whole, rows: whole.rows.filter(({ row }) => !without.has(row)) };
+    if (batch.rows.length === 0) continue;
     const hash = await digest(JSON.stringify([name, salt, place, bodyOf(batch, priority)]));
     batches.push({ ...batch, key: hash ? `payouts-${hash}` : spare(), state: "waiting", made: [], words: null });
   }
@@ -67,16 +72,18 @@ const changed = (run, place, change) => ({
 /**
  * Send what is not made yet, and answer the run as it ends. `tools`: `send(body, key)` asks the API and throws its failures,
  * `pause(seconds)` waits, `keep(run)` stores it (before each request and after each answer), `stopped()` says whether a person
- * wants it to stop. It stops at the first batch that is refused or that no answer comes for; the next call goes on.
+ * wants it to stop. It stops at the first batch that is refused or that no answer comes for; the next call goes on. A batch that
+ * was first sent (`since`, ms since 1970) so long ago that the service may have forgotten its key is not sent again (`old`).
  */
 export async function sendAll(begun, tools, { skipRefused = false } = {}) {
   let run = begun;
   for (const [place, batch] of run.batches.entries()) {
     if (batch.state === "made" || (skipRefused && batch.state === "refused")) continue;
     if (tools.stopped()) return run;
-    run = changed(run, place, { state: "sending", words: null, problems: {} });
+    const since = batch.since ?? Date.now();
+    run = changed(run, place, { state: "sending", words: null, problems: {}, since });
     tools.keep(run);
-    run = changed(run, place, await outcome(run, batch, tools));
+    run = changed(run, place, await outcome(run, run.batches[place], tools));
     tools.keep(run);
     if (run.batches[place].state !== "made") return run;
   }
@@ -86,6 +93,7 @@ export async function sendAll(begun, tools, { skipRefused = false } = {}) {
 async function outcome(run, batch, tools) {
   let failure = null;
   for (let tried = 0; tried < TRIES; tried += 1) {
+    if (Date.now() - batch.since > KNOWN_MS) return { state: "unknown", words: TOO_OLD, old: true };
     try {
       const { data, replayed } = await tools.send(bodyOf(batch, run.priority), batch.key);
       const made = data.withdrawals.map(({ id, status }) => ({ id, status }));

@@ -62,7 +62,7 @@ export function Sending({ run: begun, end }) {
     <${Verdict} run=${run} far=${far} busy=${busy} />
     <div class="actions">
       ${busy && html`<${Button} tone="quiet" onClick=${halt}>Stop after this batch<//>`}
-      ${!busy && far.made < far.all && html`<${Button}
+      ${!busy && far.made < far.all && !run.batches.some((batch) => batch.old) && html`<${Button}
         onClick=${() => start(false)}>${far.unknown > 0 ? "Ask again what became of it" : "Go on"}<//>`}
       ${!busy && far.refused > 0 && far.left > 0 && html`<${Button} tone="quiet"
         onClick=${() => start(true)}>Go on without the refused batch<//>`}
@@ -86,7 +86,8 @@ function Verdict({ run, far, busy }) {
   if (far.unknown > 0) {
     return html`<${Notice} tone="warn"
       title="An answer was lost">${countOf(far.unknown, "payment")} may be made or not: ${stopped?.words}${" "}
-      Ask again: a batch that was made is not made again.<//>`;
+      ${stopped?.old ? "Look in the list of withdrawals, and pay what is missing by a file of its own."
+        : "Ask again: a batch that was made is not made again."}<//>`;
   }
   if (far.refused > 0) return html`<${Notice} tone="bad"
     title="A batch was refused, and none of its payments made">${stopped?.words}<//>`;
