@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.javascript import value
+
+pytestmark = pytest.mark.nodes
+
 
 _IMPORTS = 'import { clock, localTimes, matches } from "checkout/texts.js";'
 

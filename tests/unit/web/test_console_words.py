@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any, get_args
 
+import pytest
+
 from chalicelib.domain.scanning.node_reports import NodeState
 from chalicelib.domain.screening.risk import WEIGHTS
 from chalicelib.domain.treasury.collections import STATES
 from chalicelib.domain.withdrawals.withdrawals import PendingReason
 from tests.support.javascript import value
+
+pytestmark = pytest.mark.nodes
+
 
 WORDS = 'import * as words from "console/words.js";'
 NOW = 1_767_225_600_000

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.javascript import value
+
+pytestmark = pytest.mark.nodes
+
 
 JOB = """
 import { ExportJob, wholeList } from "app/export_job.js";

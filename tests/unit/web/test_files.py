@@ -105,8 +105,12 @@ def test_every_import_of_our_own_files_is_one() -> None:
             continue
         assert not re.search(r"""(from|import)\s*\(?["'](\.\./|[a-z])""", file.text) or not plain.endswith(".js"), plain
         assert plain.startswith("lib-") or not re.search(r"innerHTML\s*=[^=]", file.text), f"{plain}: text must never become markup"
-        if plain.startswith(("app-", "portal-", "console-", "checkout-")) and plain.endswith(".js"):
-            assert not re.search(r"localStorage|document\.write|outerHTML|insertAdjacentHTML|\beval\(|style=", file.text), plain
+        # The explorer clears what Swagger UI has kept in localStorage. A style that is an object is set by script: the policy
+        # allows that.
+        if not plain.startswith(("lib-", "explorer.")) and plain.endswith(".js"):
+            assert not re.search(
+                r"localStorage|document\.write|outerHTML|insertAdjacentHTML|\beval\(|\sstyle=(?!\$\{\{)", file.text
+            ), plain
             assert file.text.startswith(("//", "/*")), f"{plain}: its first line says what it is for"
 
 

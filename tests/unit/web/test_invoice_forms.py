@@ -5,8 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from chalicelib.domain.catalogue.fiats import FIATS
+from chalicelib.web.colors import ink_on, rgb
 from tests.support.javascript import value
+
+pytestmark = pytest.mark.nodes
+
 
 IMPORTS = """
 import { FIATS } from "portal/fiats.js";
@@ -149,6 +155,9 @@ def test_a_shop_sends_what_is_another_now() -> None:
     assert same == {}
     assert other == {"name": None, "color": "#000000", "frameAncestors": []}
     assert inks == ["#ffffff", "#000000", "#000000", "#ffffff"]
+    # As the pages themselves choose it: the preview shows what payers see.
+    greys = [f"#{grey:02x}{grey:02x}{grey:02x}" for grey in range(100, 140)]
+    assert js(f"{greys!r}.map(readable)") == ["#" + ink_on(rgb(grey))[1:] * 2 for grey in greys]
 
 
 def test_pictures_shrink_in_proportion() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, get_args
 
+import pytest
 from Crypto.PublicKey import ECC
 from Crypto.Signature import eddsa
 
@@ -16,6 +17,9 @@ from chalicelib.domain.withdrawals.withdrawals import PendingReason, WithdrawalS
 from chalicelib.usecases.merchants.settings import check_config
 from tests.support.javascript import value
 from tests.support.signing import ALICE, BOB, CAROL, multisig
+
+pytestmark = pytest.mark.nodes
+
 
 PAYEE = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 NOW = 1_800_000_000_000

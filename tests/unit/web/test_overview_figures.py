@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
+import pytest
+
+from chalicelib.api.records.transactions import Flag
 from chalicelib.domain.webhooks.events import EVENT_NAMES
 from tests.support.javascript import value
+
+pytestmark = pytest.mark.nodes
+
 
 NOW = 1_780_000_000_000  # 2026-05-28T20:26:40Z
 
@@ -97,3 +103,7 @@ def test_a_webhook_is_told_what_was_chosen() -> None:
     known = json.dumps({"url": "https://a.example", "events": ["refund.failed"]})
     fields = {each["name"]: each["value"] for each in value(imported, f"webhookFields({known})")}
     assert (fields["which"], fields["events Refunds"], fields["events Invoices"]) == ("some", ["refund.failed"], [])
+
+
+def test_every_flag_of_a_transaction_has_its_words() -> None:
+    assert value('import { FLAGS } from "transactions/words.js";', "Object.keys(FLAGS).toSorted()") == sorted(get_args(Flag))

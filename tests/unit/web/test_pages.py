@@ -29,11 +29,6 @@ def test_every_page_can_be_loaded_and_needs_what_there_is(which: str) -> None:
         assert page["title"], page
 
 
-def test_every_permission_has_its_words() -> None:
-    listed = value('import { PERMISSIONS } from "app/permissions.js";', "PERMISSIONS.map(([name]) => name)")
-    assert sorted(listed) == sorted(PERMISSIONS)
-
-
 def test_a_menu_shows_what_a_key_may_see() -> None:
     me = '{ level: "client", type: "production", permissions: ["invoices:read"] }'
     shown, why, admin = value(
@@ -59,3 +54,15 @@ def test_what_search_finds_has_a_page() -> None:
         assert all(each["page"] and each["needs"] in PERMISSIONS for each in lookups), (text, lookups)
         assert len(lookups) >= (1 if text in ("order 7", "<b>") else 2), (text, lookups)
         assert lookups[-1]["what"] == "Invoice by its external id"
+
+
+def test_an_id_leads_to_its_page_where_the_key_may_see_it() -> None:
+    ids = ["inv_01jd2w3x4y5z6a7b8c9d0e1f2g", "txd_01jd2w3x4y5z6a7b8c9d0e1f2g", "act_01jd2w3x4y5z6a7b8c9d0e1f2g", "inv_../x", "x"]
+    source = 'import { pageOf } from "portal/lookups.js"; import { placeOf } from "events/places.js";'
+    all, none, event = value(
+        source,
+        f"""[{ids!r}.map((id) => pageOf(id, () => true)), {ids!r}.map((id) => pageOf(id, (needs) => needs === "events:read")),
+        placeOf({{ event: "balance.updated", data: {{}} }}, () => false)]""",
+    )
+    assert all == [f"/invoices/{ids[0]}", f"/transactions/{ids[1]}", None, None, None]
+    assert none == [None] * len(ids) and event is None

@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.support.javascript import value
+
+pytestmark = pytest.mark.nodes
+
 
 A, B = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
 LIMITS = {"useUsdLimits": False, "minValue": 0.01, "maxValue": 5, "maxValueDaily": 0}

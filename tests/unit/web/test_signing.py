@@ -8,6 +8,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from Crypto.PublicKey import ECC
 from Crypto.Signature import eddsa
 
@@ -24,6 +25,9 @@ from chalicelib.domain.withdrawals.approvals import (
 from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.merchants.settings import guarded, settings_view
 from tests.support.javascript import value
+
+pytestmark = pytest.mark.nodes
+
 
 TENANT = TenantId("mch_01kab7n3q2w8z5r6t4y1v9c0x3:test")
 SEED = bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")  # RFC 8032 section 7.1, test 1

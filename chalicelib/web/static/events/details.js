@@ -2,6 +2,7 @@
 import { at } from "../app/api.js";
 import { Card, Code, Copy, Facts, Failure, Loading, Page, Time } from "../app/parts.js";
 import { Link } from "../app/router.js";
+import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
 import { eventWords } from "../webhooks/words.js";
@@ -10,7 +11,7 @@ import { nameOf, placeOf } from "./places.js";
 /** The page of an event. */
 export default function Event({ params }) {
   const { data: event, error, loading, again } = useGet(at`/events/${params.id}`);
-  const place = placeOf(event);
+  const place = placeOf(event, can);
   const text = event && JSON.stringify(event.data, null, 2);
   return html`<${Page} title=${event ? event.event : "Event"}>
     <p class="fine"><${Link} to="/events">All events<//></p>

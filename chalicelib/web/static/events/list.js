@@ -4,12 +4,13 @@ import { shorten } from "../app/format.js";
 import { List } from "../app/list.js";
 import { Empty, Page, Time } from "../app/parts.js";
 import { Link } from "../app/router.js";
+import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
 import { eventOptions, eventWords } from "../webhooks/words.js";
 import { nameOf, placeOf } from "./places.js";
 
 function about(row) {
-  const place = placeOf(row);
+  const place = placeOf(row, can);
   const name = shorten(nameOf(row), 12, 6);
   return place ? html`<${Link} to=${place}>${name}<//>` : name;
 }

@@ -1,16 +1,11 @@
 // Which page of ours an event is about.
-import { at } from "../app/api.js";
+import { pageOf } from "../portal/lookups.js";
 
-const PAGES = [
-  ["inv_", (id) => at`/invoices/${id}`], ["wd_", (id) => at`/withdrawals/${id}`], ["tx", (id) => at`/transactions/${id}`],
-  ["ref_", (id) => at`/refunds/${id}`], ["pol_", (id) => at`/claim-links/${id}`], ["wh_", (id) => at`/webhooks/${id}`],
-];
-
-/** The page of the object that an event is about; null where it has none. */
-export function placeOf(event) {
+/** The page of the object that an event is about; null where it has none. `may` says whether a permission is held. */
+export function placeOf(event, may) {
   const id = event?.data?.id ?? event?.data?.webhookId;
-  if (typeof id !== "string") return event?.event === "balance.updated" ? "/balances" : null;
-  return PAGES.find(([prefix]) => id.startsWith(prefix))?.[1](id) ?? null;
+  if (typeof id !== "string") return event?.event === "balance.updated" && may("balances:read") ? "/balances" : null;
+  return pageOf(id, may);
 }
 
 /** What an event is about, in short: its object's id, or coin and network. */

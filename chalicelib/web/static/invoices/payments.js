@@ -9,9 +9,9 @@ import { html } from "../app/ui.js";
 import { coinName } from "../portal/coin_names.js";
 import { TxHash } from "../portal/explorers.js";
 import { FiatValue } from "../portal/fiat_value.js";
-import { flagWords } from "./words.js";
+import { flagOf } from "../transactions/words.js";
 
-const remarks = (row) => [...(row.aside ? ["a coin that does not count here"] : []), ...(row.flags ?? []).map(flagWords)];
+const remarks = (row) => [...(row.aside ? ["a coin that does not count here"] : []), ...(row.flags ?? []).map((flag) => flagOf(flag)[1])];
 
 const COLUMNS = [
   { name: "createdAt", label: "Seen", show: (row) => (row.id ? html`<${Link} to=${at`/transactions/${row.id}`}><${Time} at=${row.createdAt} /><//>` : null) },

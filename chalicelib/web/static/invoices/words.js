@@ -35,18 +35,6 @@ const EVENTS = {
 
 export const eventWords = (name) => EVENTS[name] ?? words(String(name).replaceAll(".", " "));
 
-const FLAGS = {
-  grey_listed: "its sender is on the operator's grey list",
-  held: "held until the operator releases it",
-  native_twin: "perhaps the same payment under two names: one of them is held",
-  below_minimum: "less than the coin's minimum: not credited unless the operator releases it",
-  set_aside: "too large to be real: the operator looks at it",
-  replaceable: "its sender may still replace it: wait for a block",
-  unpriced: "waits for a fresh rate, and counts then",
-};
-
-export const flagWords = (flag) => FLAGS[flag] ?? words(flag);
-
 export const LATE = [
   ["manual", "I decide by hand: the invoice stays expired"],
   ["accept", "They count like the rest"],

@@ -20,6 +20,17 @@ const HASH = /^(0x)?[0-9a-fA-F]{64}$/;
 /** Addresses of all families, loosely: the API knows them exactly. */
 const ADDRESS = /^(0x[0-9a-fA-F]{40}|[13LMmn2T][1-9A-HJ-NP-Za-km-z]{25,34}|(bc|tb|bcrt|ltc|tltc|rltc)1[0-9a-z]{20,80})$/i;
 
+/** The path of the page of the object with this id; null for a text that is no id, or of a kind without a page. `may` says whether
+ * a permission is held. */
+export function pageOf(id, may) {
+  const [, prefix] = ID.exec(id) ?? [];
+  const found = IDS.find(([known, , needs]) => isOf(known, prefix) && may(needs));
+  return found ? found[4](id) : null;
+}
+
+/** Whether an id's prefix is of that kind: transactions have one for each of their kinds. */
+const isOf = (kind, prefix) => prefix === kind || (kind === "tx" && /^tx[a-z]$/.test(prefix));
+
 const row = (what, needs, path, query, to, by = "value") => ({ what, needs, path, query, to, by });
 
 /**
@@ -32,7 +43,7 @@ export function lookups(pasted) {
   const wanted = [];
   const id = ID.exec(text);
   for (const [prefix, what, needs, ask, page] of id ? IDS : []) {
-    const fits = id[1] === prefix || (prefix === "tx" && /^tx[a-z]$/.test(id[1]));
+    const fits = isOf(prefix, id[1]);
     const [path, query = {}] = fits ? ask(text) : [];
     if (fits) wanted.push(row(what, needs, path, query, (found) => page(found.id ?? found.key_id ?? text), "id"));
   }

@@ -30,5 +30,6 @@ export function readable(color) {
     const part = parseInt(color.slice(at, at + 2), 16) / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
   });
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
+  const light = 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
+  return 1.05 / light >= light / 0.05 ? "#ffffff" : "#000000";
 }

@@ -2,11 +2,11 @@
 import { Amount, Status, Time } from "../app/parts.js";
 import { shorten } from "../app/format.js";
 import { html } from "../app/ui.js";
-import { FLAGS, TYPES, standing } from "./words.js";
+import { TYPES, flagOf, standing } from "./words.js";
 
 const state = (row) => {
   const found = standing(row);
-  const flags = row.flags.map((flag) => FLAGS[flag] ?? ["warn", flag]);
+  const flags = row.flags.map(flagOf);
   return html`<span class="badges"><${Status} tone=${found.tone} label=${found.label} />${flags.map(
     ([tone, name]) => html`<${Status} key=${name} tone=${tone} label=${name} />`)}</span>`;
 };

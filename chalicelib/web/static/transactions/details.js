@@ -7,7 +7,7 @@ import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
 import { TxHash } from "../portal/explorers.js";
-import { FLAGS, TYPES, standing } from "./words.js";
+import { TYPES, flagOf, standing } from "./words.js";
 
 /** The page of a transaction. */
 export default function Transaction({ params }) {
@@ -28,7 +28,7 @@ function State({ found }) {
       ${counting && html`<${Progress} value=${found.confirmations} max=${found.requiredConfirmations} label="Confirmations"
         />`}<//>`}
     ${found.flags.map((flag) => {
-      const [own, name, words] = FLAGS[flag] ?? ["warn", flag, ""];
+      const [own, name, words] = flagOf(flag);
       return html`<${Notice} key=${flag} tone=${own} title=${name}>${words}<//>`;
     })}`;
 }

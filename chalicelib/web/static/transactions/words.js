@@ -1,4 +1,6 @@
 // Transactions in plain words: what a flag means for the merchant, and how far a transaction is.
+import { words } from "../app/format.js";
+
 export const TYPES = { deposit: "Payment in", withdrawal: "Withdrawal", collection: "Collection", topup: "Top-up",
   stake: "Stake" };
 
@@ -18,6 +20,9 @@ export const FLAGS = {
   unpriced: ["calm", "Waits for a rate",
     "It pays an invoice whose payer chose the coin. It counts there as soon as there is a fresh rate."],
 };
+
+/** `[tone, name, what it means]` of a flag; its own name where there are no words. */
+export const flagOf = (flag) => FLAGS[flag] ?? ["warn", words(flag), ""];
 
 /** How far it is: `{ tone, label, why }`. */
 export function standing(transaction) {
