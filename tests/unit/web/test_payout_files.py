@@ -248,6 +248,17 @@ def test_a_batch_whose_key_may_be_forgotten_is_not_sent_again() -> None:
     assert found == {"more": 0, "states": [["unknown", True], ["waiting", False], ["waiting", False]], "paid": 100}
 
 
+def test_another_speed_makes_no_other_payment() -> None:
+    found = played("""
+      const tools = service([]);
+      await runs.sendAll(await begin(), tools);
+      const begun = await runs.runOf({ name: "May", priority: "high", rows, by: "key_1" }, runs.sha256, () => "spare");
+      const after = await runs.sendAll(begun, tools);
+      return { paid: tools.paid(), states: after.batches.map((b) => b.state) };
+    """)
+    assert found == {"paid": 250, "states": ["refused", "waiting", "waiting"]}
+
+
 def test_rows_that_are_left_out_change_no_key_of_other_batches() -> None:
     found = played("""
       const made = (without) => runs.runOf({ name: "May", priority: "normal", rows, by: "key_1", without: new Set(without) },
