@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.asking import Post, poster
 from tests.support.browser import Browser
 
 pytestmark = pytest.mark.browser
 
-Post = Callable[[str, Any], Any]
 _STATE = "document.querySelector('.state').className"
 
 
 @pytest.fixture
 def post(service: dict[str, Any]) -> Post:
-    """A POST of the merchant, by the test key."""
-
-    def send(path: str, body: Any) -> Any:
-        headers = {"X-Api-Key": service["keys"]["client_test"], "Content-Type": "application/json"}
-        asked = urllib.request.Request(f"{service['base_url']}/v1{path}", json.dumps(body).encode(), headers)  # noqa: S310
-        with urllib.request.urlopen(asked) as answer:  # noqa: S310
-            return json.loads(answer.read())
-
-    return send
+    return poster(service)
 
 
 @pytest.fixture

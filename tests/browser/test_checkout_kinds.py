@@ -40,7 +40,7 @@ def invoice(service: dict[str, Any]) -> Callable[..., Any]:
 
     def make(**terms: Any) -> Any:
         usual = {"currency": "usdt", "network": "tron", "amount": "1129.9", "redirectUrl": "https://shop.example/thanks"}
-        return ask(service, "POST", "/v1/invoices", terms if "fiatAmount" in terms else usual | terms)
+        return ask(service, "POST", "/invoices", terms if "fiatAmount" in terms else usual | terms)
 
     return make
 
@@ -69,7 +69,7 @@ def test_every_language_fits_a_screen_and_a_hand(
     page.tell("Network.setExtraHTTPHeaders", headers={"Accept-Language": lang})
     part, choice = invoice(), invoice(**_EUROS)
     paid = {"network": "tron", "coin": "usdt", "address": part["address"], "amount": "100"}
-    ask(service, "POST", "/v1/sandbox/deposits", paid)
+    ask(service, "POST", "/sandbox/deposits", paid)
     for name, url in (("part", part["checkoutUrl"]), ("choice", choice["checkoutUrl"])):
         for width, scheme in ((1280, "light"), (390, "dark")):
             look(page, width=width, scheme=scheme)
@@ -88,7 +88,7 @@ def test_the_choice_is_changed_after_a_part_payment(page: Browser, invoice: Call
     page.run("document.querySelector('.offers form:not([hidden]) button').click()")
     address = page.wait("document.getElementById('address')?.textContent")
     page.wait("document.getElementById('lock')?.textContent.startsWith('(14:')")
-    ask(service, "POST", "/v1/sandbox/deposits", {"network": "tron", "coin": "usdt", "address": address, "amount": "500"})
+    ask(service, "POST", "/sandbox/deposits", {"network": "tron", "coin": "usdt", "address": address, "amount": "500"})
     page.wait(_STATE, lambda tone: tone == "state warn")
     assert "500 USDT on Tron" in page.run("document.querySelector('[data-part=payments]').innerText")
     page.run("document.querySelector('.others').open = true")
@@ -96,10 +96,10 @@ def test_the_choice_is_changed_after_a_part_payment(page: Browser, invoice: Call
     page.run("document.querySelector('.offers form:not([hidden]) button').click()")
     other = page.wait("document.getElementById('address')?.textContent", lambda now: now not in (None, address))
     rest = page.run("document.getElementById('send').textContent")
-    ask(service, "POST", "/v1/sandbox/deposits", {"network": "litecoin", "coin": "ltc", "address": other, "amount": rest})
+    ask(service, "POST", "/sandbox/deposits", {"network": "litecoin", "coin": "ltc", "address": other, "amount": rest})
     page.wait(_STATE, lambda tone: tone in ("state busy", "state good"))
     for network, blocks in (("tron", 30), ("litecoin", 10)):
-        ask(service, "POST", "/v1/sandbox/blocks", {"network": network, "count": blocks})
+        ask(service, "POST", "/sandbox/blocks", {"network": network, "count": blocks})
     page.wait(_STATE, lambda tone: tone == "state good")
     assert "1,249.90 EUR" in page.run("document.querySelector('.receipt').innerText")
     sound(page, 1280)
@@ -109,19 +109,19 @@ def test_a_new_quote_is_told_when_the_lock_ends(
     page: Browser, invoice: Callable[..., Any], service: dict[str, Any], tmp_path: Path
 ) -> None:
     made = invoice(**_EUROS)
-    chosen = ask(service, "POST", f"/v1/pay/{made['id']}/choice", {"coin": "eth", "network": "ethereum"})
+    chosen = ask(service, "POST", f"/pay/{made['id']}/choice", {"coin": "eth", "network": "ethereum"})
     look(page)
     opened(page, made["checkoutUrl"])
     assert page.run("document.getElementById('send').textContent") == chosen["missing"]
     assert not page.run("document.getElementById('requoted').checkVisibility()")
-    ask(service, "POST", "/v1/sandbox/rates", {"coin": "eth", "fiat": "EUR", "value": "1000"})
-    ask(service, "POST", "/v1/sandbox/clock", {"advance": 901})
+    ask(service, "POST", "/sandbox/rates", {"coin": "eth", "fiat": "EUR", "value": "1000"})
+    ask(service, "POST", "/sandbox/clock", {"advance": 901})
     page.wait("document.getElementById('send').textContent", lambda now: now == "1.2499")
     assert page.run("document.getElementById('requoted').checkVisibility()")
     page.wait("document.getElementById('lock').textContent.startsWith('(14:')")
     page.screenshot(tmp_path / "requoted.png")
     sound(page, 1280)
-    ask(service, "POST", "/v1/sandbox/rates", {"coin": "eth", "fiat": "EUR", "value": None})
+    ask(service, "POST", "/sandbox/rates", {"coin": "eth", "fiat": "EUR", "value": None})
 
 
 def test_by_keyboard_alone(page: Browser, invoice: Callable[..., Any]) -> None:
@@ -178,7 +178,7 @@ def test_links_and_claims(page: Browser, service: dict[str, Any]) -> None:
     sold = ask(
         service,
         "POST",
-        "/v1/payment-links",
+        "/payment-links",
         {"name": "Two pairs of shoes", "fiatAmount": {"min": 5, "max": 50}, "fiatCurrency": "EUR"},
     )
     for url in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import urllib.error
 import urllib.request
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from chalicelib.encoding import base58check
+from tests.support.asking import ask
 from tests.support.browser import Browser
 
 pytestmark = pytest.mark.browser
@@ -21,13 +21,10 @@ PAYEE = base58check.encode(b"\x41" + bytes(range(20)))
 WAITED = 60
 
 
-def ask(service: dict[str, Any], path: str, body: Any) -> Any:
+def post(service: dict[str, Any], path: str, body: Any) -> Any:
     """A POST of the merchant, by the test key; None where it is refused."""
-    headers = {"X-Api-Key": service["keys"]["client_test"], "Content-Type": "application/json"}
-    asked = urllib.request.Request(f"{service['base_url']}/v1{path}", json.dumps(body).encode(), headers)  # noqa: S310
     try:
-        with urllib.request.urlopen(asked) as answer:  # noqa: S310
-            return json.loads(answer.read())
+        return ask(service, "POST", path, body)
     except urllib.error.HTTPError:
         return None
 
@@ -35,13 +32,13 @@ def ask(service: dict[str, Any], path: str, body: Any) -> Any:
 @pytest.fixture
 def link(service: dict[str, Any]) -> str:
     """A payout link, once its merchant has the money for it."""
-    invoice = ask(service, "/invoices", {"currency": "trx", "network": "tron", "amount": "500"})
+    invoice = post(service, "/invoices", {"currency": "trx", "network": "tron", "amount": "500"})
     paid = {"network": "tron", "coin": "trx", "address": invoice["address"], "amount": "500"}
-    ask(service, "/sandbox/deposits", paid)
-    ask(service, "/sandbox/blocks", {"network": "tron", "count": 30})
+    post(service, "/sandbox/deposits", paid)
+    post(service, "/sandbox/blocks", {"network": "tron", "count": 30})
     wanted = {"network": "tron", "coin": "trx", "amount": "99.5", "description": "Prize of <May>"}
     until = time.monotonic() + WAITED
-    while (made := ask(service, "/payout-links", wanted)) is None:
+    while (made := post(service, "/payout-links", wanted)) is None:
         assert time.monotonic() < until, "the merchant has no money"
         time.sleep(0.5)
     return str(made["claimUrl"])

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.asking import ask
 from tests.support.axe import axe
 from tests.support.browser import Browser
 from tests.support.pages import fill, go, look, press, signed_in, text, wait_for
@@ -28,11 +27,7 @@ def call(service: dict[str, Any]) -> Call:
     """A request by a key of the stack; its answer without the envelope."""
 
     def send(method: str, path: str, body: Any = None, key: str = "client_test") -> Any:
-        headers = {"X-Api-Key": service["keys"][key], "Content-Type": "application/json"}
-        data = None if body is None else json.dumps(body).encode()
-        asked = urllib.request.Request(f"{service['base_url']}/v1{path}", data, headers, method=method)  # noqa: S310
-        with urllib.request.urlopen(asked) as answer:  # noqa: S310
-            found = json.loads(answer.read())
+        found = ask(service, method, path, body, key)
         return found["data"] if isinstance(found, dict) and "success" in found else found
 
     return send

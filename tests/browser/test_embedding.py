@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import threading
-import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
+from tests.support.asking import ask, poster
 from tests.support.browser import Browser
-from tests.support.shops import poster
 
 pytestmark = pytest.mark.browser
 
@@ -44,11 +42,8 @@ def site() -> Iterator[ThreadingHTTPServer]:
 
 
 def listed(service: dict[str, Any], origins: list[str]) -> None:
-    headers = {"X-Api-Key": service["keys"][MERCHANT], "Content-Type": "application/json"}
-    body = json.dumps({"shop": {"frameAncestors": origins}}).encode()
-    asked = urllib.request.Request(f"{service['base_url']}/v1/merchant/settings", body, headers, method="PUT")  # noqa: S310
-    with urllib.request.urlopen(asked) as answer:  # noqa: S310
-        assert json.loads(answer.read())["data"]["shop"]["frameAncestors"] == origins
+    changed = ask(service, "PUT", "/merchant/settings", {"shop": {"frameAncestors": origins}}, MERCHANT)
+    assert changed["data"]["shop"]["frameAncestors"] == origins
 
 
 def shown(page: Browser, invoice: Any) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import time
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.asking import ask
 from tests.support.axe import axe
 from tests.support.browser import Browser
 from tests.support.pages import fill, go, look, press, signed_in, text, wait_for
@@ -30,12 +29,7 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture
 def mine(service: dict[str, Any]) -> dict[str, Any]:
     """The stack with a key of this test's own in the place of the shop's: a test key may ask a hundred times a minute."""
-    host = urlsplit(service["base_url"])
-    connection = http.client.HTTPConnection(str(host.hostname), host.port, timeout=30)
-    headers = {"X-Api-Key": service["keys"]["client_test"], "Content-Type": "application/json"}
-    connection.request("POST", "/api/v1/api-keys", json.dumps({"name": "page test", "permissions": ["full"]}), headers)
-    made = json.loads(connection.getresponse().read())
-    connection.close()
+    made = ask(service, "POST", "/api-keys", {"name": "page test", "permissions": ["full"]})
     return {**service, "keys": {**service["keys"], "client_test": made["data"]["key"]}}
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import urllib.parse
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.asking import ask
 from tests.support.axe import axe
 from tests.support.browser import Browser
 from tests.support.pages import fill, go, look, press, signed_in, text, wait_for
@@ -32,15 +32,6 @@ def test_signing_in_shows_what_the_key_may_see_and_signing_out_forgets_it(page: 
     assert page.run("sessionStorage.length") == 0
     key = service["keys"]["client_test"]
     assert not [url for url in page.requests if key in url], "no secret in a URL"
-
-
-def asked(service: dict[str, Any], key: str, method: str, path: str, body: Any = None) -> Any:
-    """A request of the merchant's programs beside the page."""
-    headers = {"X-Api-Key": service["keys"][key], "Content-Type": "application/json"}
-    raw = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"{service['base_url']}/v1{path}", raw, headers, method=method)  # noqa: S310
-    with urllib.request.urlopen(request) as answer:  # noqa: S310
-        return json.loads(answer.read())
 
 
 def late(page: Browser, minutes: int) -> None:
@@ -69,13 +60,13 @@ def test_nobody_there_for_half_an_hour_is_signed_out(page: Browser, service: dic
 
 @pytest.mark.sweep
 def test_a_key_that_is_revoked_signs_out_at_its_next_use(page: Browser, service: dict[str, Any]) -> None:
-    made = asked(service, "client_test", "POST", "/api-keys", {"name": "Short-lived", "permissions": ["balances:read"]})["data"]
+    made = ask(service, "POST", "/api-keys", {"name": "Short-lived", "permissions": ["balances:read"]})["data"]
     signed_in(page, {**service, "keys": {"made": made["key"]}}, "made")
     # What it may not do is not shown, and its address says so.
     assert page.run("[...document.querySelectorAll('nav a')].map(a => a.textContent)") == ["Overview", "Balances"]
     go(page, "/invoices")
     assert "See invoices and payment links (invoices:read)" in wait_for(page, "This key may not see this page")
-    asked(service, "client_test", "DELETE", f"/api-keys/{made['key_id']}")
+    ask(service, "DELETE", f"/api-keys/{made['key_id']}")
     go(page, "/")
     assert "This API key was revoked" in wait_for(page, "You were signed out")
     assert page.run("sessionStorage.length") == 0
@@ -153,7 +144,7 @@ def test_the_frame_looks_right(page: Browser, service: dict[str, Any], tmp_path:
 @pytest.mark.sweep
 def test_search_finds_what_is_pasted_and_says_what_it_looked_for(page: Browser, service: dict[str, Any]) -> None:
     wanted = {"currency": "eth", "amount": "0.05", "externalId": "order <b>7</b>"}
-    invoice = asked(service, "client_test", "POST", "/invoices", wanted)
+    invoice = ask(service, "POST", "/invoices", wanted)
     signed_in(page, service, "client_test", "/search")
     for text_of in (invoice["id"], wanted["externalId"], invoice["address"]):
         go(page, "/search?" + urllib.parse.urlencode({"q": text_of}))

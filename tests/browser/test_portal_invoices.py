@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.asking import ask
 from tests.support.axe import axe
 from tests.support.browser import Browser
 from tests.support.pages import fill, go, look, press, signed_in, text, wait_for
@@ -24,12 +24,8 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 def api(service: dict[str, Any], method: str, path: str, body: Any = None, key: str = "client_test") -> Any:
     """What the API answers to the merchant's own program; None where it refuses."""
-    headers = {"X-Api-Key": service["keys"][key], "Content-Type": "application/json"}
-    content = None if body is None else json.dumps(body).encode()
-    asked = urllib.request.Request(f"{service['base_url']}/v1{path}", content, headers, method=method)  # noqa: S310
     try:
-        with urllib.request.urlopen(asked) as answer:  # noqa: S310
-            return json.loads(answer.read())
+        return ask(service, method, path, body, key)
     except urllib.error.HTTPError:
         return None
 

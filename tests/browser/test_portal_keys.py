@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from typing import Any
 
 import pytest
 
+from tests.support.asking import ask
 from tests.support.axe import axe
 from tests.support.browser import Browser
 from tests.support.pages import fill, go, look, press, signed_in, text, wait_for
@@ -15,19 +14,6 @@ from tests.support.pages import fill, go, look, press, signed_in, text, wait_for
 pytestmark = pytest.mark.browser
 KEY = "document.querySelector('dialog[open] .secret code')?.textContent"
 HOSTILE = "<img src=x onerror=alert(1)> {{7*7}}"
-
-
-def ask(service: dict[str, Any], key: str, method: str, path: str, body: Any = None) -> Any:
-    """What the API answers to a program."""
-    request = urllib.request.Request(  # noqa: S310
-        f"{service['base_url']}/v1{path}",
-        method=method,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"X-Api-Key": key, "Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
-        found = json.load(answer)
-    return found.get("data", found)
 
 
 def generated(page: Browser, name: str, **more: str) -> str:
@@ -62,11 +48,11 @@ def test_a_test_key_is_made_with_a_production_key_used_and_revoked(page: Browser
     assert made not in page.run("document.documentElement.innerHTML + JSON.stringify(sessionStorage)")
     sign_in_again(page, made)
     wait_for(page, "Webshop")
-    ask(service, made, "POST", "/addresses", {"network": "ethereum"})
+    ask(service, "POST", "/addresses", {"network": "ethereum"}, made)
     go(page, "/settings/activity")
     assert "Made an address" in text(page)
-    (found,) = ask(service, live, "GET", "/api-keys?type=test&status=active&name=Webshop")
-    ask(service, live, "DELETE", f"/api-keys/{found['key_id']}")
+    (found,) = ask(service, "GET", "/api-keys?type=test&status=active&name=Webshop", live)["data"]
+    ask(service, "DELETE", f"/api-keys/{found['key_id']}", key=live)
     page.run("location.hash = '#/settings/keys'")
     assert "was revoked" in wait_for(page, "You were signed out")
     assert page.run("sessionStorage.length") == 0
@@ -76,7 +62,7 @@ def test_a_test_key_is_made_with_a_production_key_used_and_revoked(page: Browser
 @pytest.mark.sweep
 def test_each_page_is_fit_for_all_widths_and_screen_readers(page: Browser, service: dict[str, Any], tmp_path: Any) -> None:
     signed_in(page, service, "client_live", "/settings/keys")
-    (own,) = ask(service, service["keys"]["client_live"], "GET", "/api-keys?status=active&limit=1")
+    (own,) = ask(service, "GET", "/api-keys?status=active&limit=1", "client_live")["data"]
     for path in (
         "/settings/keys",
         "/settings/keys/new",
@@ -157,7 +143,7 @@ def test_a_hostile_name_is_text_and_its_key_is_changed_and_revoked(page: Browser
 
 @pytest.mark.sweep
 def test_who_rotates_the_own_key_goes_on_with_the_new_one(page: Browser, service: dict[str, Any]) -> None:
-    key = ask(service, service["keys"]["client_test"], "POST", "/api-keys", {"name": "Mine", "permissions": ["full"]})
+    key = ask(service, "POST", "/api-keys", {"name": "Mine", "permissions": ["full"]})["data"]
     signed_in(page, {**service, "keys": {"own": key["key"]}}, "own", f"/settings/keys/{key['key_id']}")
     press(page, "Rotate")
     wait_for(page, "The old key ends")
@@ -171,7 +157,7 @@ def test_who_rotates_the_own_key_goes_on_with_the_new_one(page: Browser, service
     assert made in page.run("Object.values(sessionStorage)")
     go(page, "/invoices")
     assert "Invoices" in text(page)
-    (new,) = ask(service, made, "GET", "/api-keys?status=active&name=Mine")
+    (new,) = ask(service, "GET", "/api-keys?status=active&name=Mine", made)["data"]
     go(page, f"/settings/keys/{new['key_id']}")
     press(page, "Revoke")
     wait_for(page, "you will be signed out".replace("you", "and"))
@@ -184,7 +170,7 @@ def test_who_rotates_the_own_key_goes_on_with_the_new_one(page: Browser, service
 def test_a_key_that_only_reads_is_offered_no_change(page: Browser, service: dict[str, Any]) -> None:
     signed_in(page, service, "read_only_test", "/settings/keys")
     assert "Generate New Key" not in text(page)
-    (one, *_) = ask(service, service["keys"]["client_test"], "GET", "/api-keys?status=active")
+    (one, *_) = ask(service, "GET", "/api-keys?status=active")["data"]
     go(page, f"/settings/keys/{one['key_id']}")
     assert not page.run(
         "[...document.querySelectorAll('main button')].some(b => ['Change', 'Rotate', 'Revoke'].includes(b.textContent.trim()))"

@@ -10,9 +10,9 @@ import pytest
 
 from chalicelib.chains.abi import parse_transfer_call
 from chalicelib.domain.money import format_units
+from tests.support.asking import Post, poster
 from tests.support.axe import axe
 from tests.support.browser import Browser
-from tests.support.shops import Post, poster
 from tests.support.wallets import FOX, Declined, PageWallet, Refusal, evm_wallet
 
 pytestmark = pytest.mark.browser

@@ -11,9 +11,9 @@ import pytest
 from chalicelib.chains.rpc import JsonRpc
 from infra.local.nodes import mine
 from infra.local.tron.process import Http
+from tests.support.asking import Post, poster
 from tests.support.browser import Browser
 from tests.support.running import Running, free_port
-from tests.support.shops import Post, poster
 from tests.support.tron import Customer
 from tests.support.wallets import Declined, PageWallet, Refusal, evm_wallet, tron_wallet
 

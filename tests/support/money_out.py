@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.support.asking import ask_for_any
 from tests.support.browser import Browser
 from tests.support.signing import Signer
 
@@ -22,14 +21,7 @@ Ask = Callable[..., Any]
 
 def sent(service: dict[str, Any], method: str, path: str, body: Any = None) -> Any:
     """The answer's JSON, refusals included."""
-    headers = {"X-Api-Key": service["keys"][KEY_NAME], "Content-Type": "application/json"}
-    data = None if body is None else json.dumps(body).encode()
-    asked = urllib.request.Request(f"{service['base_url']}/v1{path}", data, headers, method=method)  # noqa: S310
-    try:
-        with urllib.request.urlopen(asked) as answer:  # noqa: S310
-            return json.loads(answer.read())
-    except urllib.error.HTTPError as refusal:
-        return json.loads(refusal.read())
+    return ask_for_any(service, method, path, body, KEY_NAME)
 
 
 def funded(ask: Ask, amount: str = "10") -> None:
