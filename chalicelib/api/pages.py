@@ -31,6 +31,8 @@ class Asked:
 def page_root(ctx: Ctx, page: str) -> str:
     """The path that links of a page begin with: the one that it was called by, before `page` ("pay", "claim", "link", "portal",
     "console", or "" for the first page of all). Empty where that has anything else than letters of a path."""
+    if page == "":  # called with a slash at its end or without
+        return _root(f"{ctx.address.rstrip('/')}/", "")
     return _root(ctx.address, page)
 
 

@@ -136,6 +136,18 @@ def test_it_polls_at_most_four_times_a_minute_and_only_in_sight(corner: Browser)
     assert corner.run("sent.length - before") <= 1, "one may have been on its way"
 
 
+def test_a_poll_waits_for_the_answer_to_the_last_one(corner: Browser) -> None:
+    """A service that hangs becomes a failure after 30 seconds: no poll may begin anew before."""
+    corner.run("Date.now = ((plain, began) => () => began + (plain() - began) * 20)(Date.now, Date.now())")
+    corner.run(
+        """(() => { window.fetch = () => { sent.push(Date.now()); return new Promise(() => {}); };
+        const One = () => { M.useGet('/balances', {}, { every: 15 }); return null; };
+        draw(M.html`<${One} />`); })()"""
+    )
+    corner.wait("new Promise((done) => setTimeout(() => done(true), 3500))")
+    assert corner.run("sent.length") == 1
+
+
 def test_a_failure_says_what_to_do_and_goes_on_by_itself(page: Browser, service: dict[str, Any]) -> None:
     signed_in(page, service, "client_test", "/key")
     page.tell("Network.setBlockedURLs", urls=["*/v1/balances*", "*portal-search*"])

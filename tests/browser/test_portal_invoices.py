@@ -127,6 +127,19 @@ def test_every_page_at_every_width_by_day_and_by_night(page: Browser, service: d
 
 
 @pytest.mark.sweep
+def test_an_invoice_that_leaves_the_coin_open_is_paid_from_the_strip(page: Browser, service: dict[str, Any]) -> None:
+    made = api(service, "POST", "/invoices", {"fiatAmount": "20", "fiatCurrency": "USD"})
+    signed_in(page, service, "client_test", f"/invoices/{made['id']}")
+    press(page, "Pay this invoice")
+    wait_for(page, "chooses a coin first")
+    fill(page, {"Coin": "eth@ethereum"})
+    press(page, "Choose this coin")
+    wait_for(page, "Mine its confirmations at once")
+    press(page, "Pay")
+    page.wait("document.querySelector('main').innerText.includes('It is paid. You can deliver.')")
+
+
+@pytest.mark.sweep
 def test_more_time_a_status_by_hand_and_a_cancellation(page: Browser, service: dict[str, Any]) -> None:
     made = api(service, "POST", "/invoices", {"currency": "eth", "network": "ethereum", "amount": "0.05"})
     signed_in(page, service, "client_test", f"/invoices/{made['id']}")

@@ -62,6 +62,7 @@ def test_a_person_is_led_to_the_portal_and_a_program_reads_what_it_did(edge: Edg
     for path in ("", "/"):
         answer = edge.call("GET", path, key=None, headers=BROWSER)
         assert answer.status == 200 and '<a class="button" href="portal">' in answer.body.decode()
+        assert '<base href="/api/">' in answer.body.decode()
         assert 'content="0; url=portal"' in answer.body.decode()
         for headers in ({}, {"Accept": "application/json"}, {"Accept": "*/*"}):
             plain = edge.call("GET", path, key=None, headers=headers)

@@ -39,7 +39,7 @@ export function menu(pages, groups, me) {
 }
 
 /**
- * Draw a page into the document. `pages` are `{ path: "/invoices/:id", title, needs, menu, load, test, admin }`, `groups` the headings
+ * Draw a page into the document. `pages` are `{ path: "/invoices/:id", title, needs, menu, also, load, test, admin }`, `groups` the headings
  * of the menu in their order, `search` the path of the search page. `only(me)` says why a key can not be used here at all, or null;
  * `above` is a component drawn over each page.
  */
@@ -112,7 +112,9 @@ function Side({ shell, me }) {
 
 const icon = () => document.querySelector("link[rel=icon]").getAttribute("href");
 
-const isWithin = (page, path) => (page.path === "/" ? path === "/" : path === page.path || path.startsWith(`${page.path}/`));
+/** Whether `path` lies below a page of the menu, or below a path that the page lists in `also`. */
+const isWithin = (page, path) => [page.path, ...(page.also ?? [])].some((each) =>
+  path === each || (each !== "/" && path.startsWith(`${each}/`)));
 
 function Account({ me }) {
   return html`<div class="account">

@@ -59,8 +59,12 @@ export function useGet(path, query = {}, { every = 0 } = {}) {
     get(where, what, { signal: own.signal }).then(
       ({ data, page }) => !own.signal.aborted && set({ of: wanted, data, page, error: null, loading: false }),
       (error) => !own.signal.aborted && set((before) => ({ ...before, error, loading: false })),
-    );
+    ).finally(() => {
+      if (asked.current === own) asked.current = null;
+    });
   }, [wanted]);
+  // A poll waits for the answer to the last one: given up each time, a service that hangs would never be a failure.
+  const poll = useCallback(() => asked.current === null && ask(), [ask]);
   useEffect(() => {
     ask();
     drawn.add(ask);
@@ -69,7 +73,7 @@ export function useGet(path, query = {}, { every = 0 } = {}) {
       asked.current?.abort();
     };
   }, [ask]);
-  useEffect(() => (every && wanted !== null ? enlist(every, ask) : undefined), [every, ask, wanted]);
+  useEffect(() => (every && wanted !== null ? enlist(every, poll) : undefined), [every, poll, wanted]);
   const keep = useCallback((data) => set((before) => ({ ...before, data })), []);
   // What another address showed must not be taken for this one's: not even for the one drawing before the effect runs.
   const own = wanted !== null && state.of === wanted ? state : { ...NOTHING, loading: wanted !== null };

@@ -1,12 +1,14 @@
 // The strip over each page for test keys: no real money here, and what can be made to happen to the object that the page shows.
-import { at } from "../app/api.js";
+import { at, post } from "../app/api.js";
 import { Dialog, useDialog } from "../app/dialog.js";
+import { Form } from "../app/form.js";
 import { isZero } from "../app/format.js";
-import { Button, Failure, Loading, Notice, Out } from "../app/parts.js";
+import { Button, Failure, Loading, Out } from "../app/parts.js";
 import { match, useRoute } from "../app/router.js";
 import { can, isTest } from "../app/session.js";
-import { useGet } from "../app/use.js";
+import { lookSoon, useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
+import { coinKey, coinName, coinOf } from "../portal/coin_names.js";
 import { ClockForm, MineForm, PayForm, RateForm, ReorgForm, SettleForm } from "./forms.js";
 
 /** Tools that fit every page: [name, the button's text, the dialog's title, component]. */
@@ -53,13 +55,20 @@ function PayInvoice({ id }) {
   if (error) return html`<${Failure} error=${error} again=${again} />`;
   if (!invoice) return html`<${Loading} />`;
   if (!invoice.address) {
-    return html`<${Notice} tone="calm" title="No coin is chosen yet">The payer chooses on the checkout page: <${Out}
-      href=${invoice.checkoutUrl}>open it<//>, choose, and
-      pay here afterwards.<//>`;
+    return html`<${ChooseForm} invoice=${invoice} done=${again} />`;
   }
   const missing = invoice.missing && !isZero(invoice.missing) ? invoice.missing : invoice.amount;
   return html`<${PayForm} lock to=${{ address: invoice.address, network: invoice.network, coin: invoice.currency,
     amount: missing }} />`;
+}
+
+/** The payer's choice, where the invoice leaves it open: what the checkout page asks for first. */
+function ChooseForm({ invoice, done }) {
+  const choices = (invoice.accept ?? []).map(({ coin, network }) => [coinKey(coin, network), coinName(coin, network)]);
+  const fields = [{ name: "coin", label: "Coin", kind: "select", required: true, options: choices, value: choices[0]?.[0] }];
+  const submit = ({ coin }) => post(at`/pay/${invoice.id}/choice`, coinOf(coin));
+  return html`<p>Its payer chooses a coin first, as on the <${Out} href=${invoice.checkoutUrl}>checkout page<//>.</p>
+    <${Form} fields=${fields} action="Choose this coin" submit=${submit} done=${() => { done(); lookSoon(); }} />`;
 }
 
 function PayAddress({ id }) {
