@@ -194,7 +194,7 @@ def test_signers_guard_themselves_and_the_whitelist(page: Browser, service: dict
     signed_in(page, service, KEY_NAME, "/signers")
     wait_for(page, "Nobody has to sign")
     lists(page, tmp_path, "signers-none")
-    press(page, "Change")
+    press(page, "Name signers")
     press(page, "Go on")
     wait_for(page, "Signer 1 needs a name")
     hostile = "<img src=x onerror=alert(1)> \"'&"

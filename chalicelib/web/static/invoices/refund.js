@@ -62,7 +62,7 @@ function Basis({ invoice }) {
 function Summary({ values, invoice }) {
   const unit = values.mode === "fiat" ? invoice.fiatCurrency : values.coin ? coinName(coinOf(values.coin).coin) : invoice.symbol;
   return html`<${Facts} rows=${[
-    ["Amount", values.amount ? `${values.amount} ${unit}` : invoice.status === "completed" && invoice.overpaid ? "What was overpaid" : "All that is credited and not given back yet"],
+    ["Amount", values.amount ? `${values.amount} ${unit}` : invoice.status === "completed" && invoice.overpaid ? `What was overpaid: ${invoice.overpaid} ${invoice.symbol}` : "All that is credited and not given back yet"],
     values.mode === "fiat" && ["Paid out in", values.coin ? coinName(coinOf(values.coin).coin, coinOf(values.coin).network) : "The coin that was paid most"],
     ["Goes to", values.to === "address" ? html`<code>${values.address}</code>` : "An address that the payer names by a link"],
     ["Reason", values.reason],

@@ -1,5 +1,5 @@
 // Coins that can be paid out, as one choice of coin and network.
-import { isZero } from "../app/format.js";
+import { amount, isZero } from "../app/format.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { coinKey, coinName, coinOf } from "../portal/coin_names.js";
@@ -7,10 +7,12 @@ import { coinKey, coinName, coinOf } from "../portal/coin_names.js";
 /** Coins as options of a select, those with money first. */
 export function coinOptions(coins, balances) {
   const held = new Map((balances ?? []).map((one) => [coinKey(one.coin, one.network), one.available]));
-  const has = (coin) => !isZero(held.get(coinKey(coin.coin, coin.network.network)) ?? "0");
+  const free = (coin) => held.get(coinKey(coin.coin, coin.network.network)) ?? "0";
+  const has = (coin) => !isZero(free(coin));
+  const name = (coin) => coinName(coin.symbol, coin.network.network);
   const active = coins.filter((coin) => coin.status === "ACTIVE");
   return [...active.filter(has), ...active.filter((coin) => !has(coin))].map((coin) => [
-    coinKey(coin.coin, coin.network.network), coinName(coin.symbol, coin.network.network),
+    coinKey(coin.coin, coin.network.network), has(coin) ? `${name(coin)} (${amount(free(coin))} available)` : name(coin),
   ]);
 }
 
