@@ -136,12 +136,12 @@ def chosen(trace: Sequence[str], how: How, when: When) -> list[int]:
     """Which of the calls are cut, by their numbers from 1.
 
     Only sending has an effect on a node: a read that fails after its answer is one that fails before it. With SWEEP=full every
-    read is cut by an error and by a death before it; without it every 160th by the one, and one between by the other.
+    read is cut by an error and by a death before it; without it every 240th by the one, and one between by the other.
     """
     sends = [n for n, name in enumerate(trace, 1) if "eth_sendRawTransaction" in name]
     if when == "after":
         return sends
     reads = [n for n in range(1, len(trace) + 1) if n not in sends]
     if os.environ.get("SWEEP") != "full":
-        reads = reads[(0 if how == "error" else 80) :: 160]
+        reads = reads[(0 if how == "error" else 120) :: 240]
     return sorted([*sends, *reads])

@@ -269,20 +269,20 @@ def chosen(trace: Sequence[str], how: How, when: When) -> list[int]:
 
     A read that fails after its effect is one that fails before it. A function that dies before a call dies with what the write
     before has left: only before the first write is that a run of its own. With SWEEP=full (`make sweep`) everything else is cut.
-    Without it, in the time that a check may take, in turns: a write is cut by an error before it, the 25th behind by an error
-    after it, the 25th behind that by a death. Of the reads every 500th is cut: neighbours fail into the same state.
+    Without it, in the time that a check may take, in turns: a write is cut by an error before it, the 37th behind by an error
+    after it, the 37th behind that by a death. Of the reads every 500th is cut: neighbours fail into the same state.
     """
     reads = [n for n, name in enumerate(trace, 1) if name.startswith(READS)]
     writes = [n for n, name in enumerate(trace, 1) if not name.startswith(READS)]
     match how, when:
         case "error", "before":
-            return sorted([*writes, *reads] if FULL else [*writes[::75], *reads[::500]])
+            return sorted([*writes, *reads] if FULL else [*writes[::110], *reads[::500]])
         case "death", "before":
             return writes[:1]
         case "error", "after":
-            return writes if FULL else writes[25::75] or writes[:1]
+            return writes if FULL else writes[37::110] or writes[:1]
         case _:
-            return writes if FULL else writes[50::75] or writes[-1:]
+            return writes if FULL else writes[74::110] or writes[-1:]
 
 
 def finish(world: World, receiver: Receiver) -> None:

@@ -127,7 +127,7 @@ def burns(merchant: Merchant) -> int:
     return 1_200_000 if merchant.slug == "arbitrum" else 85_000
 
 
-@pytest.mark.parametrize("kind", ["contract", "delegated code"])
+@pytest.mark.parametrize("kind", ["contract", pytest.param("delegated code", marks=pytest.mark.sweep)])
 def test_who_burns_gas_is_not_paid_at_our_expense(merchant: Merchant, kind: str) -> None:
     before = hot(merchant)
     make = put_code if kind == "contract" else delegated
@@ -147,7 +147,7 @@ def test_an_operators_word_does_not_change_that(merchant: Merchant) -> None:
     merchant.operator("PUT", "/v1/withdrawals/request/accept", 404, json={"id": taken})
 
 
-@pytest.mark.parametrize("kind", ["contract", "delegated code"])
+@pytest.mark.parametrize("kind", [pytest.param("contract", marks=pytest.mark.sweep), "delegated code"])
 def test_a_wallet_that_is_a_contract_is_paid(merchant: Merchant, kind: str) -> None:
     """What wallets do when they are paid (an event, a proxy's call) takes less than the plain payment itself."""
     make = put_code if kind == "contract" else delegated
@@ -159,7 +159,7 @@ def test_a_wallet_that_is_a_contract_is_paid(merchant: Merchant, kind: str) -> N
     assert merchant.ground.received(address) == merchant.units(10) // 4
 
 
-@pytest.mark.parametrize("kind", ["contract", "delegated code"])
+@pytest.mark.parametrize("kind", [pytest.param("contract", marks=pytest.mark.sweep), "delegated code"])
 def test_who_turns_to_burn_after_the_estimate_burns_no_more_than_the_bound(merchant: Merchant, kind: str) -> None:
     """Cheap when it is estimated, burning when it is executed: the gas limit that was signed ends it."""
     rpc = merchant.ground.node.rpc  # type: ignore[attr-defined]

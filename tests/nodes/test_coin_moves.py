@@ -83,7 +83,8 @@ def shop(aws: LocalAws, utxo_node: UtxoNode, monkeypatch: pytest.MonkeyPatch) ->
     wiring.forget()
 
 
-@pytest.mark.parametrize("utxo_node", ["litecoin", pytest.param("bitcoin", marks=pytest.mark.sweep)], indirect=True)
+@pytest.mark.sweep
+@pytest.mark.parametrize("utxo_node", ["litecoin", "bitcoin"], indirect=True)
 def test_deposits_become_one_coin_whatever_the_chain_does(shop: Treasury) -> None:
     addresses = shop.receive(AMOUNTS)
     merchants = shop.available()

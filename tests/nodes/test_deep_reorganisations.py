@@ -87,7 +87,7 @@ def on_chain(shop: Shop, *addresses: str) -> int:
     return sum(shop.on_chain(address)[1] for address in (hot_wallet(), *addresses))
 
 
-@pytest.mark.parametrize("place", [0, 40], ids=["below-what-is-remembered", "within-it"])
+@pytest.mark.parametrize("place", [0, pytest.param(40, marks=pytest.mark.sweep)], ids=["below-what-is-remembered", "within-it"])
 def test_a_token_payment_is_credited_once(shop: Shop, place: int) -> None:
     """It was the first log of its block, and is the second one of another block."""
     payers = Payers(shop)
@@ -155,7 +155,9 @@ def test_two_payments_change_places(shop: Shop) -> None:
     assert shop.available()["usdt"] == "30"
 
 
-@pytest.mark.parametrize("depth", [CONFIRMATIONS + 3, REORG_DEPTH + CONFIRMATIONS + 3], ids=["followed", "deeper"])
+@pytest.mark.parametrize(
+    "depth", [pytest.param(CONFIRMATIONS + 3, marks=pytest.mark.sweep), REORG_DEPTH + CONFIRMATIONS + 3], ids=["followed", "deeper"]
+)
 def test_what_was_let_go_of_stays_so(shop: Shop, depth: int) -> None:
     """A deposit of the grey list was released. At another place of another block it is the same one: nothing is held again."""
     payers = Payers(shop)
@@ -257,7 +259,7 @@ def test_where_the_scan_goes_on(shop: Shop) -> None:
     assert audit(services().store) == []
 
 
-@pytest.mark.parametrize("written", [1, pytest.param(2, marks=pytest.mark.sweep), pytest.param(3, marks=pytest.mark.sweep), 4])
+@pytest.mark.parametrize("written", [1, *(pytest.param(n, marks=pytest.mark.sweep) for n in (2, 3, 4))])
 def test_a_scan_that_dies_is_finished_by_the_next(shop: Shop, monkeypatch: pytest.MonkeyPatch, written: int) -> None:
     """Between the claim, the list of the block, the deposit and the cursor; and the block is another one when the next comes."""
     payers = Payers(shop)

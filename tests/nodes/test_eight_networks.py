@@ -20,7 +20,7 @@ from tests.nodes.merchants import Merchant, open_shop
 
 pytestmark = pytest.mark.nodes
 
-NETWORKS = NETWORK_ORDER if os.environ.get("SWEEP") == "full" else ("ethereum", "tron", "litecoin")
+NETWORKS = NETWORK_ORDER if os.environ.get("SWEEP") == "full" else ("ethereum", "litecoin")
 
 
 @pytest.fixture(params=NETWORKS)

@@ -27,7 +27,7 @@ BATCH = 5
 SIZE = backlog.BATCHES * BATCH
 
 
-@pytest.fixture(scope="module", params=["ethereum", "bitcoin", "litecoin", "tron"])
+@pytest.fixture(scope="module", params=["ethereum", pytest.param("bitcoin", marks=pytest.mark.sweep), "litecoin", "tron"])
 def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
     """One node for all tests of a family, with more blocks than a reorganisation takes."""
     made = ground_of(request.param)

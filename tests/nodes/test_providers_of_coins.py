@@ -61,7 +61,7 @@ class Behind:
         return made
 
 
-@pytest.fixture(scope="module", params=["bitcoin", "litecoin", "tron"])
+@pytest.fixture(scope="module", params=[pytest.param("bitcoin", marks=pytest.mark.sweep), "litecoin", "tron"])
 def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
     made = ground_of(request.param)
     try:

@@ -103,7 +103,7 @@ def shop(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Silent]:
         forget()
 
 
-@pytest.mark.parametrize("kind", ["payout", pytest.param("move", marks=pytest.mark.sweep), "stake"])
+@pytest.mark.parametrize("kind", ["payout", *(pytest.param(kind, marks=pytest.mark.sweep) for kind in ("move", "stake"))])
 def test_below_agreement_the_blocks_settle_it(shop: Silent, kind: str) -> None:
     shop.agree(1_000)
     to = shop.begin(kind)

@@ -10,7 +10,7 @@ import pytest
 from tests.contract.api.filling import fill
 from tests.support.edge import PREPARED, Edge
 
-MANY = 100_000 if os.environ.get("SWEEP") == "full" else 30_000
+MANY = 100_000 if os.environ.get("SWEEP") == "full" else 12_000
 
 
 @pytest.fixture

@@ -169,6 +169,7 @@ def test_a_loan_and_its_return_that_two_readers_read_differently_are_not_sent(
         assert node.lent(shop.hot(), ours, "ENERGY") == there
 
 
+@pytest.mark.sweep
 def test_wallets_are_replaced_while_a_stake_is_lent(started: Shop) -> None:
     """Last here: the stake stays where it is. What is lent comes back before the old hot wallet is drained; an old collector has no
     energy, and gets what the transfer of its tokens burns there."""
