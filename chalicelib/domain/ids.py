@@ -12,6 +12,8 @@ from typing import Literal, NewType, cast
 
 Realm = Literal["live", "test"]
 REALMS: tuple[Realm, ...] = ("live", "test")
+Environment = Literal["production", "test"]
+"""The interface's word for a realm."""
 
 MerchantId = NewType("MerchantId", str)
 """``mch_...``: a merchant, whatever the realm."""
@@ -23,6 +25,11 @@ AssetId = NewType("AssetId", str)
 """``live:ethereum:usdt``: one coin on one network. Two assets are never added."""
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def environment(realm: Realm) -> Environment:
+    """``live`` → ``production``."""
+    return "production" if realm == "live" else "test"
 
 
 def tenant_id(merchant: MerchantId, realm: Realm) -> TenantId:

@@ -15,10 +15,6 @@ from chalicelib.web import parts
 from chalicelib.web.parts import Frame
 
 SCRIPTS = ("checkout/claim.js",)
-_TONES = {
-    "awaiting_claim": "calm", "pending": "busy", "processing": "busy", "completed": "good", "failed": "bad", "expired": "bad",
-    "cancelled": "bad",
-}  # fmt: skip
 
 
 def headers(shown: Mapping[str, Any]) -> dict[str, str]:
@@ -39,7 +35,7 @@ class Typed:
 def page(frame: Frame, token: str, shown: Mapping[str, Any], network: str, typed: Typed) -> str:
     """The page of a link. `shown` is its public record, with its shop as `shop`; `network` is the network's name."""
     asks = shown["status"] == "awaiting_claim" and typed.confirm is not None
-    name, tone = ("checked", "warn") if asks else (shown["status"], _TONES[shown["status"]])
+    name, tone = ("checked", "warn") if asks else (shown["status"], parts.PAYOUT_TONES[shown["status"]])
     title, words = frame.say(f"claim.{name}.title"), frame.say(f"claim.{name}.text", network=network)
     waiting = '<meta http-equiv="refresh" content="15">' if shown["status"] in ("pending", "processing") else ""
     amount = frame.words.number(shown["amount"])

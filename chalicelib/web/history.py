@@ -10,11 +10,6 @@ from chalicelib.web import parts
 from chalicelib.web.choice import symbol_of
 from chalicelib.web.parts import Frame
 
-_TONES = {
-    "awaiting_claim": "calm", "pending": "busy", "processing": "busy", "completed": "good", "failed": "bad", "expired": "bad",
-    "cancelled": "bad",
-}  # fmt: skip
-
 
 def amount_on(frame: Frame, one: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """``0.01 ETH on Ethereum``, as HTML. `names` are what networks are called, by slug."""
@@ -52,7 +47,7 @@ def refunds(frame: Frame, shown: Mapping[str, Any], names: Mapping[str, str]) ->
 
 
 def _refund(frame: Frame, one: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    status, tone = one["status"], _TONES.get(one["status"], "calm")
+    status, tone = one["status"], parts.PAYOUT_TONES.get(one["status"], "calm")
     told = [frame.say(f"refunds.{status}")]
     if status == "awaiting_claim":
         way = escape(one["sentBy"]) if one.get("sentBy") else frame.say("refunds.own")

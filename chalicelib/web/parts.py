@@ -29,6 +29,11 @@ HEADERS = {
 """Of each page, beside its Content-Security-Policy."""
 _LOGO = re.compile(r"data:image/png;base64,[A-Za-z0-9+/]+={0,2}", re.ASCII)
 _MOST_NAMED = 120
+PAYOUT_TONES = {
+    "awaiting_claim": "calm", "pending": "busy", "processing": "busy", "completed": "good", "failed": "bad", "expired": "bad",
+    "cancelled": "bad",
+}  # fmt: skip
+"""How refunds and claim links stand, by their status."""
 _ICONS = {
     "good": '<path d="M6 12.5l4 4 8-9"/>',
     "busy": '<path d="M12 7v5l3.5 2"/>',

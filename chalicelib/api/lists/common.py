@@ -7,14 +7,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.domain.catalogue.catalogue import Catalogue
-from chalicelib.domain.ids import AssetId, NetworkId, Realm, asset_parts, network_id, network_parts
+from chalicelib.domain.ids import AssetId, NetworkId, Realm, asset_parts, environment, network_id, network_parts
 from chalicelib.domain.money import format_units
 
 if TYPE_CHECKING:
     from chalicelib.api.context import Ctx
-
-_TYPES: dict[Realm, str] = {"live": "production", "test": "test"}
-"""The published word for a realm."""
 
 
 def slug_of(network: NetworkId) -> str:
@@ -61,4 +58,4 @@ def of_realms(ctx: Ctx, query: Any) -> list[Realm]:
     if not asked:
         return [ctx.realm]
     known: tuple[Realm, ...] = ("test",) if ctx.realm == "test" else ("live", "test")
-    return [realm for realm in known if all(condition.admits(_TYPES[realm]) for condition in asked)]
+    return [realm for realm in known if all(condition.admits(environment(realm)) for condition in asked)]

@@ -8,15 +8,10 @@ from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, Shortcut, choice, hash_text, text, time
 from chalicelib.api.lists.common import of_realms
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.ids import first_id, tenant_id
+from chalicelib.domain.ids import environment, first_id, tenant_id
 from chalicelib.domain.merchants.activity import PREFIX, Activity, operators_of
 from chalicelib.domain.times import iso
 from chalicelib.usecases.base.views import without_none
-
-
-def _type(record: Activity) -> str:
-    return "test" if record.realm == "test" else "production"
-
 
 ACTIVITY = Listing(
     "activity",
@@ -29,7 +24,7 @@ ACTIVITY = Listing(
         text("route", lambda r, _: r.route, "The request's path.", sortable=False, examples=("/invoices/{id}",)),
         choice(
             "type",
-            lambda r, _: _type(r),
+            lambda r, _: environment(r.realm),
             ("production", "test"),
             "Without it, that of the key that asks. A production key may ask for `test`.",
         ).indexed("tenant"),
@@ -74,7 +69,7 @@ def _view(record: Activity) -> dict[str, Any]:
             "key_id": record.key_id,
             "key_name": record.key_name,
             "key_prefix": record.key_prefix,
-            "type": _type(record),
+            "type": environment(record.realm),
             "method": record.method,
             "route": record.route,
             "object_id": record.object_id,

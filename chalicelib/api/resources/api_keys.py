@@ -17,10 +17,10 @@ from chalicelib.api.models import Request
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem, NotFound
-from chalicelib.domain.ids import Realm, first_id, tenant_id
+from chalicelib.domain.ids import Realm, environment, first_id, tenant_id
 from chalicelib.domain.merchants.merchants import PERMISSIONS, PRESETS, ApiKey
 from chalicelib.usecases.merchants.access import canonical_range, permissions_of
-from chalicelib.usecases.merchants.api_keys import MAX_OVERLAP, NotHeld, Terms, key_view, status_of, type_of
+from chalicelib.usecases.merchants.api_keys import MAX_OVERLAP, NotHeld, Terms, key_view, status_of
 
 if TYPE_CHECKING:
     from chalicelib.usecases.base.creation import Creation
@@ -198,7 +198,7 @@ API_KEYS = Listing(
         text("name", lambda r, _: r.name, "Its name."),
         choice(
             "type",
-            lambda r, _: type_of(r),
+            lambda r, _: environment(r.realm),
             ("production", "test"),
             "Without it, that of the key that asks. A production key may ask for `test`; a test key finds no others.",
         ).indexed("tenant"),

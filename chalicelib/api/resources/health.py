@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.routes import endpoint
+from chalicelib.domain.ids import environment
 from chalicelib.domain.times import iso
 
 
@@ -35,7 +36,7 @@ def auth_test(ctx: Ctx) -> Answer:
             "authenticated": True,
             "key_id": key.id,
             "name": key.name,
-            "type": "test" if key.realm == "test" else "production",
+            "type": environment(key.realm),
             "level": key.level,
             "permissions": list(key.permissions),
             "rate_limits": {"remaining": usage.remaining, "reset_at": iso(usage.reset_at * 1000)},

@@ -12,7 +12,7 @@ from chalicelib.api.models import Request
 from chalicelib.api.resources.api_keys import KeyName, KeyTerms, Permissions
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import BusinessRule
-from chalicelib.domain.ids import MerchantId, Realm, first_id, tenant_id
+from chalicelib.domain.ids import MerchantId, Realm, environment, first_id, tenant_id
 from chalicelib.domain.merchants.merchants import Merchant
 from chalicelib.domain.merchants.suspensions import ListedMerchant, standing_of
 from chalicelib.domain.times import iso
@@ -156,7 +156,7 @@ def _view(ctx: Ctx, merchant: Merchant) -> dict[str, Any]:
     for realm, found in zip(realms, ctx.services.suspensions.of(merchant.id, realms), strict=True):
         environments.append(
             {
-                "type": "test" if realm == "test" else "production",
+                "type": environment(realm),
                 "status": standing_of(found),
                 "since": None if found is None else iso(found.since),
                 "reason": None if found is None else found.reason,

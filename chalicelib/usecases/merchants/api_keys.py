@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, TypedDict, cast
 
 from chalicelib.domain.errors import BusinessRule, NotFound, ServiceError
-from chalicelib.domain.ids import Realm, TenantId, tenant_id
+from chalicelib.domain.ids import Realm, TenantId, environment, tenant_id
 from chalicelib.domain.merchants.merchants import ApiKey, Level, Tally
 from chalicelib.domain.times import iso
 from chalicelib.domain.versions import next_version
@@ -324,7 +324,7 @@ def key_view(key: ApiKey, now: int, used: int | None = None) -> dict[str, Any]:
             "key_id": key.id,
             "name": key.name,
             "key_prefix": key.prefix,
-            "type": type_of(key),
+            "type": environment(key.realm),
             "level": key.level,
             "status": status_of(key, now),
             "permissions": list(key.permissions),
@@ -337,11 +337,6 @@ def key_view(key: ApiKey, now: int, used: int | None = None) -> dict[str, Any]:
         }
     )
     return {**shown, "expires_at": None if key.expires_at is None else iso(key.expires_at)}
-
-
-def type_of(key: ApiKey) -> str:
-    """`test` or `production`: the published word for the realm."""
-    return "test" if key.realm == "test" else "production"
 
 
 def status_of(key: ApiKey, now: int) -> str:
