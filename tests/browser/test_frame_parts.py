@@ -12,7 +12,7 @@ import pytest
 from chalicelib.web import files
 from tests.support.axe import axe
 from tests.support.browser import Browser
-from tests.support.pages import fill, go, press, signed_in, text, wait_for
+from tests.support.pages import fill, go, press, press_key, signed_in, text, wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.sweep]
 
@@ -110,7 +110,7 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(corner: Browser) -> None:
     assert corner.run("document.querySelector('dialog').contains(document.activeElement)")
     press(corner, "Let it go")
     assert corner.run("sent.length") == 0, "not before the name is typed"
-    corner.tell("Input.dispatchKeyEvent", type="keyDown", key="Escape", code="Escape", windowsVirtualKeyCode=27)
+    press_key(corner, "Escape")
     corner.wait("document.querySelector('dialog') === null && document.activeElement.id === 'opener'")
     press(corner, "Open")
     fill(corner, {"Type wd_1 to go on": "wd_1"})

@@ -12,7 +12,7 @@ import pytest
 from tests.support.axe import axe
 from tests.support.browser import Browser
 from tests.support.money_out import KEY_NAME, PAYEE, WAITED, Ask, change, choose, confirm, funded, key_file, sent
-from tests.support.pages import fill, go, look, press, signed_in, text, wait_for
+from tests.support.pages import fill, go, look, press, press_key, signed_in, text, wait_for
 from tests.support.signing import ALICE, BOB, MALLORY, Signer
 
 pytestmark = pytest.mark.browser
@@ -111,7 +111,7 @@ def test_a_signature_made_elsewhere_rejects(
     confirm(page)
     wait_for(page, "This key is none of the signers': alice, bob.")
     # Escape leaves it, and the focus is where it was.
-    page.tell("Input.dispatchKeyEvent", type="keyDown", key="Escape", code="Escape", windowsVirtualKeyCode=27)
+    press_key(page, "Escape")
     page.wait("document.querySelector('dialog') === null")
     press(page, "Sign and reject")
     wait_for(page, f"eth\n3\n{PAYEE}\nreject")
@@ -300,16 +300,10 @@ def test_what_a_key_may_not_do_is_not_offered(page: Browser, service: dict[str, 
     assert page.run("document.querySelector('main button') === null")
 
 
-def key(page: Browser, name: str, code: int, text: str = "") -> None:
-    """One key, pressed and let go."""
-    page.tell("Input.dispatchKeyEvent", type="keyDown", key=name, code=name, windowsVirtualKeyCode=code, text=text)
-    page.tell("Input.dispatchKeyEvent", type="keyUp", key=name, code=name, windowsVirtualKeyCode=code)
-
-
 def tab_to(page: Browser, words: str) -> None:
     """Tab until the focus is on what is called so."""
     for _ in range(60):
-        key(page, "Tab", 9)
+        press_key(page, "Tab")
         named = "document.activeElement.labels?.[0]?.textContent.trim() || document.activeElement.textContent.trim()"
         if page.run(named) == words:
             return
@@ -326,19 +320,19 @@ def test_without_ed25519_and_without_a_mouse(
     signed_in(page, service, KEY_NAME, "/approvals")
     page.run("crypto.subtle.importKey = async () => { throw new DOMException('no', 'NotSupportedError'); }; true")
     tab_to(page, "1.5 ETH")
-    key(page, "Enter", 13, "\r")
+    press_key(page, "Enter")
     wait_for(page, "Waits for 2 more signatures")
     assert page.run("document.activeElement.tagName") == "H1"
     tab_to(page, "Sign and accept")
-    key(page, "Enter", 13, "\r")
+    press_key(page, "Enter")
     wait_for(page, "This browser can not sign")
     lists(page, tmp_path, "unable")
     tab_to(page, "Signer")
-    key(page, "ArrowDown", 40)
+    press_key(page, "ArrowDown")
     tab_to(page, "Signature")
     page.tell("Input.insertText", text=ALICE.sign(made["approval"]["signing_text"]))
     tab_to(page, "Sign and accept")
-    key(page, "Enter", 13, "\r")
+    press_key(page, "Enter")
     page.wait("document.querySelector('dialog')?.innerText ?? ''", lambda shown: shown == "")
     wait_for(page, "Waits for one more signature")
     assert page.run("document.activeElement.textContent") == "Sign and accept"

@@ -12,7 +12,7 @@ import pytest
 from tests.support.asking import ask
 from tests.support.axe import axe
 from tests.support.browser import Browser
-from tests.support.pages import fill, go, look, press, signed_in, text, wait_for
+from tests.support.pages import fill, go, look, press, press_key, signed_in, text, wait_for
 
 pytestmark = pytest.mark.browser
 
@@ -88,15 +88,6 @@ def test_a_wrong_key_is_told_so_and_kept_nowhere(page: Browser, service: dict[st
     assert page.run("sessionStorage.length") == 0
 
 
-def pressed(page: Browser, key: str, times: int = 1) -> None:
-    """A key of the keyboard."""
-    code = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}[key]
-    for _ in range(times):
-        extra = {"text": "\r"} if key == "Enter" else {}
-        page.tell("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, windowsVirtualKeyCode=code, **extra)
-        page.tell("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=code)
-
-
 @pytest.mark.sweep
 def test_the_keyboard_alone_is_enough(page: Browser, service: dict[str, Any]) -> None:
     """From signing in to the menu of a phone: every stop is where one looks for it, and can be seen."""
@@ -104,23 +95,23 @@ def test_the_keyboard_alone_is_enough(page: Browser, service: dict[str, Any]) ->
     page.open(f"{service['base_url']}/portal")
     page.wait("document.activeElement?.name === 'key'")
     page.tell("Input.insertText", text=service["keys"]["client_test"])
-    pressed(page, "Enter")
+    press_key(page, "Enter")
     page.wait("document.activeElement?.tagName === 'H1' && document.querySelector('.frame') !== null")
     page.run("document.activeElement.blur()")
-    pressed(page, "Tab")
+    press_key(page, "Tab")
     assert page.run("document.activeElement.className") == "skip"
     assert page.run("getComputedStyle(document.activeElement).top") == "8px", "the skip link shows itself"
-    pressed(page, "Enter")
+    press_key(page, "Enter")
     page.wait("document.activeElement?.tagName === 'H1'")
     look(page, width=390)
     page.run("document.activeElement.blur(); document.querySelector('.skip').focus()")
-    pressed(page, "Tab", 2)
+    press_key(page, "Tab", 2)
     assert page.run("document.activeElement.textContent") == "Menu"
-    pressed(page, "Enter")
+    press_key(page, "Enter")
     page.wait("document.querySelector('#menu.open') !== null")
-    pressed(page, "Tab")
+    press_key(page, "Tab")
     assert page.run("document.activeElement.type") == "search"
-    pressed(page, "Escape")
+    press_key(page, "Escape")
     page.wait("document.querySelector('#menu.open') === null && document.activeElement.textContent === 'Menu'")
 
 

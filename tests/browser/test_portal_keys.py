@@ -9,7 +9,7 @@ import pytest
 from tests.support.asking import ask
 from tests.support.axe import axe
 from tests.support.browser import Browser
-from tests.support.pages import fill, go, look, press, signed_in, text, wait_for
+from tests.support.pages import fill, go, look, press, press_key, signed_in, text, wait_for
 
 pytestmark = pytest.mark.browser
 KEY = "document.querySelector('dialog[open] .secret code')?.textContent"
@@ -87,7 +87,7 @@ def test_what_is_shown_once_survives_a_step_back(page: Browser, service: dict[st
     wait_for(page, "Copy your new key now")
     made = page.run(KEY)
     assert axe(page) == []
-    page.tell("Input.dispatchKeyEvent", type="keyDown", key="Escape", code="Escape", windowsVirtualKeyCode=27)
+    press_key(page, "Escape")
     assert page.run(KEY) == made, "Escape does not lose it"
     page.run("history.back()")
     page.wait(KEY, lambda found: found == made)

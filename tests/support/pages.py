@@ -34,6 +34,18 @@ _PRESS = """(() => {{
 }})()"""
 
 
+_CODES = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowDown": 40}
+"""Windows' virtual codes of keys, as the protocol names them."""
+
+
+def press_key(page: Browser, name: str, times: int = 1) -> None:
+    """A key of the keyboard, pressed and let go."""
+    for _ in range(times):
+        written = {"text": "\r"} if name == "Enter" else {}
+        page.tell("Input.dispatchKeyEvent", type="keyDown", key=name, code=name, windowsVirtualKeyCode=_CODES[name], **written)
+        page.tell("Input.dispatchKeyEvent", type="keyUp", key=name, code=name, windowsVirtualKeyCode=_CODES[name])
+
+
 def fresh(browser: Browser) -> None:
     """A browser without the marks of the test before."""
     browser.requests.clear()
