@@ -47,6 +47,8 @@ def name_problem(name: str) -> str | None:
         return f"must have 1 to {MOST_NAME} characters"
     if name != name.strip() or not all(char.isprintable() or char in _JOINERS for char in name):
         return "must have printable characters only, and none but those at its ends"
+    if all(char in _JOINERS for char in name):
+        return "must have a character that can be seen"
     return None
 
 

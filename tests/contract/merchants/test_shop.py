@@ -71,6 +71,7 @@ def test_looks_change_field_by_field(shop: Shop) -> None:
         ({"name": "x" * 81}, "shop.name", "1 to 80"),
         ({"name": " x"}, "shop.name", "printable"),
         ({"name": "Shop\u202egnp"}, "shop.name", "printable"),
+        ({"name": "\u200d\u200c"}, "shop.name", "can be seen"),
         ({"name": "a\nb"}, "shop.name", "printable"),
         ({"color": "red"}, "shop.color", ""),
         ({"color": "#0b6e4f;}"}, "shop.color", ""),

@@ -108,7 +108,7 @@ export async function request(method, path, options = {}) {
   options.signal?.addEventListener("abort", () => ended.abort("caller"), { once: true });
   try {
     const answer = await fetch(address(new URL(document.baseURI).pathname, path, options.query), settings(method, key, options, ended));
-    return await read(answer, !options.as);
+    return await read(answer, options.as ? null : key);
   } catch (error) {
     throw ended.signal.aborted ? stopped(ended.signal.reason) : connection(error);
   } finally {
@@ -126,7 +126,8 @@ function settings(method, key, options, ended) {
   };
 }
 
-async function read(answer, signedIn) {
+/** `key`: that of the tab that the request was sent with; null where it was another one. */
+async function read(answer, key) {
   const text = await answer.text();
   let body;
   try {
@@ -138,7 +139,8 @@ async function read(answer, signedIn) {
   }
   if (answer.ok) return { ...unwrapped(body), replayed: answer.headers.get("idempotency-replayed") === "true" };
   const failure = failureOf(answer.status, body, answer.headers);
-  if (answer.status === 401 && signedIn) refuse(failure.message);
+  // A late answer says nothing of a key that somebody signed in with since.
+  if (answer.status === 401 && key !== null && key === readKey()) refuse(failure.message);
   throw failure;
 }
 

@@ -38,7 +38,8 @@ export async function resume() {
   const key = readKey();
   if (!key) return;
   try {
-    session.set({ me: await about(key), reason: null });
+    const known = await about(key);
+    if (readKey() === key) session.set({ me: known, reason: null });
   } catch (error) {
     if (error.status === 401 || error.status === 403) {
       forgetKey();
@@ -57,8 +58,10 @@ export function signOut(reason = "asked") {
 
 /** Read anew what the key may do. */
 export async function refresh() {
+  const key = readKey();
   const { data } = await get("/auth/test");
-  session.set({ ...session.value, me: { ...session.value.me, ...data } });
+  // Who has signed out meanwhile stays so.
+  if (session.value.me && readKey() === key) session.set({ ...session.value, me: { ...session.value.me, ...data } });
 }
 
 export const me = () => session.value.me;
