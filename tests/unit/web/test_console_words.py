@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, get_args
 
 import pytest
@@ -11,11 +12,14 @@ from chalicelib.domain.scanning.node_reports import NodeState
 from chalicelib.domain.screening.risk import WEIGHTS
 from chalicelib.domain.treasury.collections import STATES
 from chalicelib.domain.withdrawals.withdrawals import PendingReason
+from chalicelib.web import files
+from infra.cli import _parser
 from tests.support.javascript import value
 
 pytestmark = pytest.mark.nodes
 
 
+COMMAND = re.compile(r"python -m infra\.cli ([^<`]+)")
 WORDS = 'import * as words from "console/words.js";'
 NOW = 1_767_225_600_000
 
@@ -113,3 +117,20 @@ def test_why_a_deposit_is_held() -> None:
     flags = [["held", "grey_listed"], ["held", "native_twin"], ["below_minimum"], ["set_aside"]]
     told = said(*(("heldFor", each) for each in flags))
     assert all(word in each for word, each in zip(("grey list", "twice", "smallest", "Set aside"), told, strict=True))
+
+
+PLACES = {
+    "${merchant.id}": "mch_1", "${realmOf(me)}": "live", "${network.network}": "tron", "${wallet.network}": "tron",
+    "${type}": "hot", "${where}": "--realm live --network tron", "STAGE": "prod", "AMOUNT": "1", "USD": "5", "SLUG": "tron",
+}  # fmt: skip
+
+
+def test_the_commands_that_it_names_are_those_of_the_command_line() -> None:
+    named = [each for file in sorted((files.STATIC / "console").glob("*.js")) for each in COMMAND.findall(file.read_text("utf-8"))]
+    assert len(named) > 8
+    for command in named:
+        words = command
+        for place, word in PLACES.items():
+            words = words.replace(place, word)
+        assert "$" not in words
+        assert _parser().parse_args(words.split()).stage == "prod", words

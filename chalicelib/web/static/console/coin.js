@@ -1,5 +1,5 @@
 // One coin: its thresholds and limits, in coin units and in US dollars, and changing them.
-import { put } from "../app/api.js";
+import { at, put } from "../app/api.js";
 import { amount, fiat } from "../app/format.js";
 import { Form } from "../app/form.js";
 import { Table } from "../app/list.js";
@@ -23,7 +23,7 @@ const SETTINGS = [
 
 /** The page of one coin. */
 export default function Coin({ params }) {
-  const { data, error, loading, again } = useGet(`/coins/${params.coin}`, { network: params.network }, { every: 120 });
+  const { data, error, loading, again } = useGet(at`/coins/${params.coin}`, { network: params.network }, { every: 120 });
   return html`<${Page} title=${data ? `${data.symbol} on ${data.network.network}` : params.coin}>
     <${Failure} error=${error} again=${again} />
     ${loading && !data && html`<${Loading} />`}
@@ -84,7 +84,7 @@ function Change({ coin, again }) {
       const named = SETTINGS.some(([name]) => name === field.name);
       if (after !== before || (flipped && named && after !== "0")) body[field.name] = after;
     }
-    return (await put(`/coins/${coin.coin}`, body)).data;
+    return (await put(at`/coins/${coin.coin}`, body)).data;
   };
   return html`<${Form} fields=${fields} action="Save" submit=${submit} done=${again}
     say=${(result) => `${result.message}. Other parts of the service follow within half a minute.`} />`;

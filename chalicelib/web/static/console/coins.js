@@ -1,4 +1,5 @@
 // Coins and tokens of this environment.
+import { at } from "../app/api.js";
 import { List } from "../app/list.js";
 import { Code, Empty, Page, Status } from "../app/parts.js";
 import { Link } from "../app/router.js";
@@ -27,6 +28,6 @@ export default function Coins() {
     actions=${can("coins:write") && html`<${Link} to="/coins/new" class="button">Register a coin<//>`}>
     <${List} path="/coins" plain=${true} label="Coins" columns=${columns} filters=${filters}
       rowKey=${(row) => `${row.network.network}:${row.coin}`}
-      to=${(row) => `/coins/${row.network.network}/${row.coin}`} empty=${html`<${Empty} title="No coin is registered" />`} />
+      to=${(row) => at`/coins/${row.network.network}/${row.coin}`} empty=${html`<${Empty} title="No coin is registered" />`} />
   <//>`;
 }

@@ -1,5 +1,5 @@
 // One collection, and the operator's decision about it.
-import { put } from "../app/api.js";
+import { at, put } from "../app/api.js";
 import { Ask, useDialog } from "../app/dialog.js";
 import { Amount, Button, Card, Code, Facts, Failure, Loading, Notice, Page, Time } from "../app/parts.js";
 import { can } from "../app/session.js";
@@ -17,7 +17,7 @@ const ACTIONS = {
 
 /** The page of one collection. */
 export default function Collection({ params }) {
-  const { data, error, loading, again, put: show } = useGet(`/collections/${params.id}`, {}, { every: 15 });
+  const { data, error, loading, again, put: show } = useGet(at`/collections/${params.id}`, {}, { every: 15 });
   return html`<${Page} title="Collection">
     <${Failure} error=${error} again=${again} />
     ${loading && !data && html`<${Loading} />`}
@@ -66,7 +66,7 @@ function One({ one, show }) {
 function Decide({ one, action, close }) {
   const [note, write] = useState("");
   const known = ACTIONS[action];
-  const run = async () => (await put(`/collections/${one.id}`, note.trim() ? { action, reason: note.trim() } : { action })).data;
+  const run = async () => (await put(at`/collections/${one.id}`, note.trim() ? { action, reason: note.trim() } : { action })).data;
   return html`<${Ask} title=${`${known.action}?`} action=${known.action} tone=${known.tone}
     typed=${known.typed ? one.id : undefined} run=${run} close=${close}
     words=${html`<p><${Amount} value=${one.amount} symbol=${one.coin} /> on ${one.network}</p><p>${known.words}</p>`}>

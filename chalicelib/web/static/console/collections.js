@@ -1,4 +1,5 @@
 // Collections: balances on their way from deposit addresses to the service wallets.
+import { at } from "../app/api.js";
 import { List } from "../app/list.js";
 import { Amount, Empty, Page, Status, Time } from "../app/parts.js";
 import { shorten, words } from "../app/format.js";
@@ -35,7 +36,7 @@ export default function Collections({ me }) {
   return html`<${Page} title="Collections"
     lead="What lies on deposit addresses, on its way to the service wallets. A coin is collected once one of its thresholds is set.">
     <${List} path="/collections" label="Collections" columns=${columns}
-      filters=${filters} every=${30} to=${(row) => `/collections/${row.id}`}
+      filters=${filters} every=${30} to=${(row) => at`/collections/${row.id}`}
       empty=${html`<${Empty} title="Nothing is being collected">Collections begin by themselves after deposits of coins that are collected. To look at every address now:
         <${Command}>python -m infra.cli --stage STAGE collect --realm ${realmOf(me)} --network SLUG --coin COIN<//><//>`} />
   <//>`;

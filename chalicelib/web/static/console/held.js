@@ -1,5 +1,5 @@
 // Deposits that an operator can release: held, below the minimum, or set aside.
-import { post } from "../app/api.js";
+import { at, post } from "../app/api.js";
 import { Ask, useDialog } from "../app/dialog.js";
 import { shorten } from "../app/format.js";
 import { List } from "../app/list.js";
@@ -54,7 +54,7 @@ export default function Held() {
 }
 
 function Release({ deposit, close }) {
-  const run = async () => (await post(`/transactions/${deposit.id}/release`)).data;
+  const run = async () => (await post(at`/transactions/${deposit.id}/release`)).data;
   return html`<${Ask} title="Release this deposit?" action="Release" typed=${deposit.id} run=${run} close=${close} words=${html`
     <p><${Amount} value=${deposit.amount} symbol=${deposit.symbol} /> on ${deposit.network}. ${heldFor(deposit.flags)}.</p>
     <p>Its money becomes available, and counts for its invoice. It is not held again.</p>`} />`;

@@ -1,5 +1,5 @@
 // One merchant: suspended and resumed, and its first API key.
-import { post, put } from "../app/api.js";
+import { at, post, put } from "../app/api.js";
 import { Ask, Dialog, useDialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
 import { Button, Card, Code, Facts, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
@@ -8,12 +8,13 @@ import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
 import { Unstored, show } from "../keys/unstored.js";
 import { Command } from "./pieces.js";
+import { realmOf } from "./words.js";
 
 const NAMES = { production: "Production", test: "Sandbox" };
 
 /** The page of one merchant. */
 export default function Merchant({ params, me }) {
-  const { data, error, loading, again, put: keep } = useGet(`/merchants/${params.id}`);
+  const { data, error, loading, again, put: keep } = useGet(at`/merchants/${params.id}`);
   return html`<${Page} title=${data?.name ?? "Merchant"}>
     <${Failure} error=${error} again=${again} />
     ${loading && !data && html`<${Loading} />`}
@@ -57,22 +58,22 @@ function One({ merchant, me, put: keep, again }) {
       ["API keys", each.has_keys ? "It has, or had, some: its own keys make others" : "none yet"],
     ]} /><//>`)}
     <${Card} title="By the command line"><p class="fine">For a merchant that has lost all of its keys, its signers' keys, or needs another fee budget:</p>
-      <${Command}>python -m infra.cli --stage STAGE key ${merchant.id} --realm ${me.type === "test" ? "test" : "live"}<//>
-      <${Command}>python -m infra.cli --stage STAGE multisig-reset ${merchant.id} --realm ${me.type === "test" ? "test" : "live"}<//>
-      <${Command}>python -m infra.cli --stage STAGE fee-budget ${merchant.id} --realm ${me.type === "test" ? "test" : "live"} --usd USD<//><//>
+      <${Command}>python -m infra.cli --stage STAGE key ${merchant.id} --realm ${realmOf(me)}<//>
+      <${Command}>python -m infra.cli --stage STAGE multisig-reset ${merchant.id} --realm ${realmOf(me)}<//>
+      <${Command}>python -m infra.cli --stage STAGE fee-budget ${merchant.id} --realm ${realmOf(me)} --usd USD<//><//>
     ${asked === "key" && html`<${FirstKey} merchant=${merchant} me=${me} done=${keyMade} close=${close} />`}
     ${asked === "suspend" && html`<${Suspend} merchant=${merchant} me=${me} close=${ended} />`}
     ${asked === "resume" && html`<${Ask} title=${`Resume ${merchant.name}?`} action="Resume" typed=${merchant.name}
       close=${ended}
       words="Its API keys are let in again, and its withdrawals go on within a few minutes."
-        run=${async () => (await put(`/merchants/${merchant.id}`, { suspended: false })).data} />`}`;
+        run=${async () => (await put(at`/merchants/${merchant.id}`, { suspended: false })).data} />`}`;
 }
 
 function Suspend({ merchant, me, close }) {
   const [reason, write] = useState("");
   const body = () => (reason.trim() ? { suspended: true, reason: reason.trim() } : { suspended: true });
   return html`<${Ask} title=${`Suspend ${merchant.name}?`} action="Suspend" tone="danger" typed=${merchant.name} close=${close}
-    run=${async () => (await put(`/merchants/${merchant.id}`, body())).data}
+    run=${async () => (await put(at`/merchants/${merchant.id}`, body())).data}
     words=${html`<p>Its API keys are refused at once${me.type === "test" ? ", in the sandbox" : ", in production and in the sandbox"}, and its withdrawals wait.</p>
       <p>Money that arrives is credited, and payments that were begun go on to their end. You can resume it any time.</p>`}>
     <div class="field"><label for="why">Reason <span class="soft">(for other operators)</span></label>
@@ -83,7 +84,7 @@ function Suspend({ merchant, me, close }) {
 function FirstKey({ merchant, me, done, close }) {
   const fields = [{ name: "name", label: "Name of the key", kind: "text", value: "First key", most: 100,
     hint: "The merchant can change it." }];
-  const submit = async (values, { key }) => (await post(`/merchants/${merchant.id}/keys`, values, { key })).data;
+  const submit = async (values, { key }) => (await post(at`/merchants/${merchant.id}/keys`, values, { key })).data;
   return html`<${Dialog} title="Make its first key" close=${close}>
     <p class="soft">A ${me.type === "test" ? "sandbox" : "production"} key that may do all that a merchant can. It is shown once.</p>
     <${Form} fields=${fields} action="Make the key" submit=${submit} done=${done} cancel=${close} /><//>`;

@@ -1,5 +1,5 @@
 // All merchants, and making one.
-import { post } from "../app/api.js";
+import { at, post } from "../app/api.js";
 import { Dialog, useDialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
 import { List } from "../app/list.js";
@@ -29,11 +29,11 @@ export default function Merchants() {
   const make = async (values, { key }) => (await post("/merchants", values, { key })).data;
   const made = (merchant) => {
     close();
-    go(`/merchants/${merchant.id}`);
+    go(at`/merchants/${merchant.id}`);
   };
   return html`<${Page} title="Merchants" actions=${can("merchant:write") && html`<${Button}
     onClick=${() => ask()}>Make a merchant<//>`}>
-    <${List} path="/merchants" label="Merchants" columns=${columns} filters=${filters} to=${(row) => `/merchants/${row.id}`}
+    <${List} path="/merchants" label="Merchants" columns=${columns} filters=${filters} to=${(row) => at`/merchants/${row.id}`}
       empty=${html`<${Empty} title="No merchant yet">Make one, then its first API key, and hand that over.<//>`} />
     ${asked && html`<${Dialog} title="Make a merchant" close=${close}><${Form} fields=${FIELDS} action="Make" submit=${make}
       done=${made} cancel=${close} /><//>`}

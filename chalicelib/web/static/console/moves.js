@@ -1,4 +1,5 @@
 // Moves under way between our own addresses.
+import { at } from "../app/api.js";
 import { List } from "../app/list.js";
 import { Amount, Code, Empty, Page, Status, Time } from "../app/parts.js";
 import { Link } from "../app/router.js";
@@ -30,7 +31,7 @@ export default function Moves() {
     { name: "to", label: "To", show: (row) => html`<${Code} value=${row.to} />` },
     { name: "hash", label: "Transaction", show: (row) => html`<${TxHash} network=${row.network} hash=${row.hash} />` },
     { name: "owner", label: "For", show: (row) => (row.owner.startsWith("col_")
-      ? html`<${Link} to=${`/collections/${row.owner}`}>a collection<//>` : html`<span class="soft">the treasury</span>`) },
+      ? html`<${Link} to=${at`/collections/${row.owner}`}>a collection<//>` : html`<span class="soft">the treasury</span>`) },
     { name: "createdAt", label: "Planned", sort: true, show: (row) => html`<${Time} at=${row.createdAt} ago=${true} />` },
   ];
   const filters = [

@@ -1,5 +1,5 @@
 // One network: its scan and nodes, its configuration, and rescans of its blocks.
-import { newKey, post, put } from "../app/api.js";
+import { at, newKey, post, put } from "../app/api.js";
 import { amount, countOf } from "../app/format.js";
 import { Form } from "../app/form.js";
 import { List, Table } from "../app/list.js";
@@ -14,7 +14,7 @@ import { part, realmOf, standing, toneOfNode } from "./words.js";
 
 /** The page of one network. */
 export default function OneNetwork({ params, query, me }) {
-  const path = `/networks/${params.network}`;
+  const path = at`/networks/${params.network}`;
   const { data, error, loading, again, put: show } = useGet(path, {}, { every: 15 });
   const tabs = [["scan", "Scan"], ["settings", "Configuration"], ["rescans", "Rescans"]];
   const chosen = tabs.some(([name]) => name === query.tab) ? query.tab : "scan";
@@ -118,7 +118,7 @@ function Settings({ network, show }) {
 
 function Rescans({ network }) {
   const [round, again] = useState(0);
-  const path = `/networks/${network.network}/rescan`;
+  const path = at`/networks/${network.network}/rescan`;
   const columns = [
     { name: "id", label: "Rescan", show: (row) => `Blocks ${amount(row.fromBlock)} to ${amount(row.toBlock)}` },
     { name: "status", label: "Status", show: (row) => html`<${Status} value=${row.status} />` },

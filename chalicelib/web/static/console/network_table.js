@@ -1,4 +1,5 @@
 // The networks as a table: how far each is scanned, and how it stands.
+import { at } from "../app/api.js";
 import { amount } from "../app/format.js";
 import { Table } from "../app/list.js";
 import { Status, Time } from "../app/parts.js";
@@ -30,7 +31,7 @@ export function Networks({ networks, brief = false }) {
     );
   }
   return html`<${Table} label="Networks" columns=${columns} rows=${networks}
-    rowKey=${(row) => row.network} to=${(row) => `/networks/${row.network}`} />`;
+    rowKey=${(row) => row.network} to=${(row) => at`/networks/${row.network}`} />`;
 }
 
 function lag(row) {

@@ -1,4 +1,5 @@
 // Pieces that several pages of the console share.
+import { at } from "../app/api.js";
 import { html } from "../app/ui.js";
 import { Code, Copy } from "../app/parts.js";
 import { Link } from "../app/router.js";
@@ -13,10 +14,10 @@ export function Command({ children: command }) {
 
 /** A merchant by its id, with its name where this key may see merchants. */
 export function Merchant({ id }) {
-  const { data } = useGet(id && can("merchant:read") ? `/merchants/${id}` : null);
+  const { data } = useGet(id && can("merchant:read") ? at`/merchants/${id}` : null);
   if (!id) return html`<span class="soft">the operator</span>`;
   if (!can("merchant:read")) return html`<${Code} value=${id} what="merchant" />`;
-  return html`<${Link} to=${`/merchants/${id}`}>${data?.name ?? id}<//>`;
+  return html`<${Link} to=${at`/merchants/${id}`}>${data?.name ?? id}<//>`;
 }
 
 /** The slugs of this realm's networks for filters and forms, as [slug, name]; empty until they are known. */

@@ -1,5 +1,5 @@
 // One stray payment: what it is, and whether it is credited or sent back.
-import { newKey, post } from "../app/api.js";
+import { at, newKey, post } from "../app/api.js";
 import { Ask, useDialog } from "../app/dialog.js";
 import { amount } from "../app/format.js";
 import { Button, Card, Code, Facts, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
@@ -82,7 +82,7 @@ function Decide({ stray, done }) {
 function Credit({ stray, close }) {
   const key = useRef(newKey());
   return html`<${Ask} title="Credit this payment?" action="Credit" typed=${stray.id} close=${close}
-    run=${async () => (await post(`/stray-payments/${stray.id}/credit`, undefined, { key: key.current })).data}
+    run=${async () => (await post(at`/stray-payments/${stray.id}/credit`, undefined, { key: key.current })).data}
     words=${html`<p><${StrayAmount} stray=${stray} /> on ${stray.network} becomes an ordinary deposit of the merchant whose address it came to. It counts for no invoice.</p>`} />`;
 }
 
@@ -94,7 +94,7 @@ function Return({ stray, close }) {
     write(event.currentTarget.value);
   };
   return html`<${Ask} title="Send this payment back?" action="Send it back" typed=${stray.id} close=${close}
-    run=${async () => (await post(`/stray-payments/${stray.id}/return`, { address: to.trim() }, { key: key.current })).data}
+    run=${async () => (await post(at`/stray-payments/${stray.id}/return`, { address: to.trim() }, { key: key.current })).data}
     words=${html`<p><${StrayAmount} stray=${stray} /> on ${stray.network} is credited to your own merchant, and all of it is withdrawn to this address.
       Ask the payer for it: an exchange's address that it came from may not take it.</p>`}>
     <div class="field"><label for="to">Address to send it to</label>

@@ -1,5 +1,5 @@
 // Payments to our addresses on the wrong network, or in a token that is not registered.
-import { post } from "../app/api.js";
+import { at, post } from "../app/api.js";
 import { Dialog, useDialog } from "../app/dialog.js";
 import { shorten, words } from "../app/format.js";
 import { Form } from "../app/form.js";
@@ -54,14 +54,14 @@ export default function Strays() {
   const read = async (values, { key }) => (await post("/stray-payments", values, { key })).data;
   const found = (result) => {
     close();
-    if (result?.payments.length === 1) go(`/strays/${result.payments[0].id}`);
+    if (result?.payments.length === 1) go(at`/strays/${result.payments[0].id}`);
     else if (result) go("/strays", { txid: result.txid });
   };
   return html`<${Page} title="Stray payments"
     lead="Payments to merchants' addresses on the wrong network, or in a token that nobody registered. Read the transaction first; then credit it, or send it back."
     actions=${can("addresses:write") && html`<${Button} onClick=${() => ask()}>Read a transaction<//>`}>
     <${List} path="/stray-payments" label="Stray payments" columns=${columns}
-      filters=${filters} to=${(row) => `/strays/${row.id}`}
+      filters=${filters} to=${(row) => at`/strays/${row.id}`}
       empty=${html`<${Empty} title="No stray payment was read">Where a payer, or an alarm, names a transaction to the wrong network, read it here.<//>`} />
     ${asked && html`<${Dialog} title="Read a transaction" close=${close}>
       <p class="soft">Nothing is credited by reading it.</p>

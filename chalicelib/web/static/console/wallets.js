@@ -83,13 +83,13 @@ function agreement(row) {
 
 /** What the command line alone does with a wallet. */
 function Elsewhere({ wallet, me }) {
-  const at = `--realm ${realmOf(me)} --network ${wallet.network}`;
+  const where = `--realm ${realmOf(me)} --network ${wallet.network}`;
   const type = wallet.walletType === "tokens_collector" ? "collector" : wallet.walletType;
   return html`<details><summary>Replace it${wallet.walletType === "cold" && ", or tell what its owner spent"}: by the command line</summary>
     <p class="fine">No API key may decide where money goes. To put another wallet in its place:</p>
     <${Command}>python -m infra.cli --stage STAGE rotate ${wallet.network} --realm ${realmOf(me)} --type ${type}<//>
     ${wallet.walletType === "cold" && html`<p class="fine">To book what left the cold wallet:</p>
-      <${Command}>python -m infra.cli --stage STAGE cold-adjust ${at} --coin COIN --amount AMOUNT --reference TXID --reason WHY<//>`}
+      <${Command}>python -m infra.cli --stage STAGE cold-adjust ${where} --coin COIN --amount AMOUNT --reference TXID --reason WHY<//>`}
     <p class="fine">To put keys back from a backup:</p><${Command}>python -m infra.cli --stage STAGE wallet-restore --from FILE<//></details>`;
 }
 

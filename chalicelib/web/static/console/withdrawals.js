@@ -1,4 +1,5 @@
 // Withdrawals that wait, of all merchants, and why.
+import { at } from "../app/api.js";
 import { List } from "../app/list.js";
 import { Amount, Empty, Page, Status, Tabs, Time } from "../app/parts.js";
 import { go } from "../app/router.js";
@@ -38,7 +39,7 @@ export default function Withdrawals({ query }) {
     lead="Of all merchants. Each says what it waits for; some go on by your word.">
     <${Tabs} label="Which" tabs=${VIEWS} chosen=${view} choose=${(next) => go("/withdrawals", next === "mine" ? { view: next } : {})}>
       <${List} path="/withdrawals/requests" label="Withdrawals" columns=${columns} filters=${shown} query=${fixed} every=${30}
-        to=${(row) => `/withdrawals/${row.id}`}
+        to=${(row) => at`/withdrawals/${row.id}`}
           empty=${html`<${Empty} title=${view === "mine" ? "Nothing is yours to decide" : "No withdrawal waits"}>${
           view === "mine" ? "Payments that look unusual, go to the grey list, or cost too much show up here." : "What is asked for is paid at once."}<//>`} />
     <//>

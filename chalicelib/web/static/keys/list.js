@@ -1,4 +1,5 @@
 // Settings → API keys: all keys of the merchant that this one may know of.
+import { at } from "../app/api.js";
 import { List } from "../app/list.js";
 import { Empty, Page, Status, Time } from "../app/parts.js";
 import { Link } from "../app/router.js";
@@ -16,7 +17,7 @@ const STATUSES = [["active", "Active"], ["suspended", "Suspended"], ["expired", 
 
 const LEAD = "A key lets a program, or a person on these pages, act for you. Give each its own, with no more than it needs.";
 
-const at = (time) => (time ? html`<${Time} at=${time} />` : html`<span class="soft">Never</span>`);
+const when = (time) => (time ? html`<${Time} at=${time} />` : html`<span class="soft">Never</span>`);
 
 function Prefix({ of, me }) {
   const own = of.key_id === me.key_id && html` <span class="badge calm">Yours</span>`;
@@ -30,8 +31,8 @@ export default function Keys({ me }) {
     { name: "key_prefix", label: "Key", show: (key) => html`<${Prefix} of=${key} me=${me} />` },
     ...(me.type === "test" ? [] : [{ name: "type", label: "Environment", show: (key) => html`<${Kind} of=${key} />` }]),
     { name: "permissions", label: "It may", show: (key) => summary(key.permissions) },
-    { name: "last_used_at", label: "Last used", show: (key) => at(key.last_used_at) },
-    { name: "expires_at", label: "Expires", sort: true, show: (key) => at(key.expires_at) },
+    { name: "last_used_at", label: "Last used", show: (key) => when(key.last_used_at) },
+    { name: "expires_at", label: "Expires", sort: true, show: (key) => when(key.expires_at) },
     { name: "status", label: "Status", show: (key) => html`<${Status} value=${key.status} />` },
   ];
   const filters = [
@@ -42,7 +43,7 @@ export default function Keys({ me }) {
   const generate = can("keys:write") && html`<${Link} to="/settings/keys/new" class="button">Generate New Key<//>`;
   return html`<${Page} title="API keys" actions=${generate} lead=${LEAD}>
     <${List} path="/api-keys" label="API keys" columns=${columns} filters=${filters} query=${EVERY}
-      rowKey=${(key) => key.key_id} to=${(key) => `/settings/keys/${encodeURIComponent(key.key_id)}`}
+      rowKey=${(key) => key.key_id} to=${(key) => at`/settings/keys/${key.key_id}`}
       empty=${html`<${Empty} title="No keys yet" actions=${generate}>What you make shows up here.<//>`} />
     <${Unstored} />
   <//>`;

@@ -1,5 +1,5 @@
 // A run of payouts under way: progress, what to do when an answer is lost or a batch refused, and the results row by row.
-import { request } from "../app/api.js";
+import { at, request } from "../app/api.js";
 import { csvHead, csvLines } from "../app/csv.js";
 import { Ask, useDialog } from "../app/dialog.js";
 import { amount, countOf, moment } from "../app/format.js";
@@ -124,7 +124,7 @@ const MADE = [
   { name: "state", label: "Result", show: (row) => html`<${Status} value=${row.state}
     tone=${{ made: "good", refused: "bad", unknown: "warn" }[row.state]} />` },
   { name: "withdrawal", label: "Withdrawal", show: (row) => (row.withdrawal ? html`<${Link}
-    to=${`/withdrawals/${row.withdrawal}`}>Open<//>` : row.words) },
+    to=${at`/withdrawals/${row.withdrawal}`}>Open<//>` : row.words) },
 ];
 
 function Results({ run }) {

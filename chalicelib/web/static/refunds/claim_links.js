@@ -35,7 +35,7 @@ export default function ClaimLinks({ params }) {
   return html`<${Page} title="Claim links" actions=${make}
     lead="Money for somebody whose address you do not know. The amount is frozen, and the link's page asks where to pay it.">
     <${List} label="Claim links" path="/payout-links" columns=${COLUMNS} filters=${FILTERS}
-      to=${(row) => `/claim-links/${row.id}`}
+      to=${(row) => at`/claim-links/${row.id}`}
       empty=${html`<${Empty} title="No claim links yet"
         actions=${make}>A prize, a payout, a gift: send a link in place of asking for an address.<//>`} /><//>`;
 }

@@ -30,7 +30,7 @@ export default function Refunds({ params }) {
   if (params.id) return html`<${Refund} id=${params.id} />`;
   return html`<${Page} title="Refunds"
     lead="Money of invoices that went back, or waits for its payer to say where to. Make one on the invoice's page.">
-    <${List} label="Refunds" path="/refunds" columns=${COLUMNS} filters=${FILTERS} to=${(row) => `/refunds/${row.id}`}
+    <${List} label="Refunds" path="/refunds" columns=${COLUMNS} filters=${FILTERS} to=${(row) => at`/refunds/${row.id}`}
       empty=${html`<${Empty} title="No refunds yet" actions=${can("invoices:read") && html`<${Link} to="/invoices"
         class="button quiet">To the invoices<//>`}>
         Open an invoice that was paid, and press Refund.<//>`} /><//>`;

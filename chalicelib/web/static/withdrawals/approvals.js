@@ -1,4 +1,5 @@
 // Withdrawals that wait for somebody: signers find theirs here.
+import { at } from "../app/api.js";
 import { List } from "../app/list.js";
 import { Empty, Notice, Page } from "../app/parts.js";
 import { Link } from "../app/router.js";
@@ -35,7 +36,7 @@ export default function Approvals() {
     ${!can("withdrawals:write") &&
       html`<${Notice}>This key may look, and not hand in signatures: that needs withdrawals:write.<//>`}
     <${List} label="Withdrawals that wait" path="/withdrawals/requests" columns=${SHOWN} filters=${FILTERS} every=${15}
-      to=${(row) => `/withdrawals/${row.id}`}
+      to=${(row) => at`/withdrawals/${row.id}`}
       empty=${html`<${Empty} title="Nothing waits for you" actions=${can("merchant:read")
         && html`<${Link} to="/signers"
           class="button quiet">Who has to sign<//>`}>

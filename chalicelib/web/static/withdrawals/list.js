@@ -1,4 +1,5 @@
 // The list of withdrawals.
+import { at } from "../app/api.js";
 import { List } from "../app/list.js";
 import { Amount, Code, Empty, Page, Status, Time } from "../app/parts.js";
 import { words } from "../app/format.js";
@@ -49,6 +50,6 @@ export default function Withdrawals() {
     Money that you send from your balance to an address shows up here.<//>`;
   return html`<${Page} title="Withdrawals" actions=${actions}>
     <${List} label="Withdrawals" path="/withdrawals" columns=${COLUMNS} filters=${FILTERS}
-      to=${(row) => `/withdrawals/${row.id}`}
+      to=${(row) => at`/withdrawals/${row.id}`}
       exportAs=${exportAs} empty=${empty} every=${30} /><//>`;
 }

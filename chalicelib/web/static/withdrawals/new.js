@@ -1,5 +1,5 @@
 // A new withdrawal: what to pay, then a page that says what will happen, then it is made.
-import { newKey, post } from "../app/api.js";
+import { at, newKey, post } from "../app/api.js";
 import { amount } from "../app/format.js";
 import { Form } from "../app/form.js";
 import { Amount, Button, Card, Facts, Failure, Loading, Notice, Page } from "../app/parts.js";
@@ -24,7 +24,7 @@ export default function NewWithdrawal({ query }) {
   if (loading && !coins && can("coins:read")) return html`<${Page} title="New withdrawal"><${Loading} /><//>`;
   if (checked) {
     return html`<${Check} ...${checked} sendKey=${key.current} back=${() => turn(null)}
-      made=${(id) => { key.current = newKey(); go(`/withdrawals/${id}`); }} />`;
+      made=${(id) => { key.current = newKey(); go(at`/withdrawals/${id}`); }} />`;
   }
   const submit = async (values) => {
     const asked = { ...coinIn(values), amount: values.amount, to_address: values.to_address, priority: values.priority };
