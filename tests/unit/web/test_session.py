@@ -65,3 +65,9 @@ def test_a_late_refusal_of_one_key_signs_no_other_out() -> None:
       return { status, stays, after: s.me(), kept: [...kept.keys()], asked };
     """)
     assert found == {"status": 401, "stays": "key_1", "after": None, "kept": [], "asked": ["A", "A", "B", "B"]}
+
+
+def test_what_may_have_been_done_is_told_by_the_status() -> None:
+    asked = [0, 500, 502, 504, 400, 401, 403, 404, 409, 429]
+    found = value('import { mayBeDone } from "app/api.js";', f"{asked}.filter((status) => mayBeDone({{ status }}))")
+    assert found == [0, 500, 502, 504]

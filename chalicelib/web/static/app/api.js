@@ -161,6 +161,9 @@ export const post = (path, body = {}, options = {}) => request("POST", path, { .
 export const put = (path, body = {}, options = {}) => request("PUT", path, { ...options, body });
 export const del = (path, body, options = {}) => request("DELETE", path, { ...options, body });
 
+/** Whether a request that failed may have been done all the same: no answer came, or the gateway's own. */
+export const mayBeDone = (failure) => failure.status === 0 || failure.status >= 500;
+
 /** A fresh Idempotency-Key: one for each form, kept until its content changes. */
 export function newKey() {
   if (crypto.randomUUID) return crypto.randomUUID();

@@ -1,5 +1,5 @@
 // Forms: drawn from a list of fields, sent once however often the button is pressed, with what is wrong at its field.
-import { newKey } from "./api.js";
+import { mayBeDone, newKey } from "./api.js";
 import { Field, first, read } from "./fields.js";
 import { words } from "./format.js";
 import { Button, Failure, Notice } from "./parts.js";
@@ -67,7 +67,7 @@ export function Form({ fields, action, submit, done, danger = false, below, chan
       const { named, rest } = sorted(error, shown);
       complain(named);
       fail(rest);
-      safe(keyed && error.status === 0);
+      safe(keyed && mayBeDone(error));
     } finally {
       running.current = false;
       work(false);

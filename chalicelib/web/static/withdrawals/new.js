@@ -1,5 +1,5 @@
 // A new withdrawal: what to pay, then a page that says what will happen, then it is made.
-import { at, newKey, post } from "../app/api.js";
+import { at, mayBeDone, newKey, post } from "../app/api.js";
 import { amount } from "../app/format.js";
 import { Form } from "../app/form.js";
 import { Amount, Button, Card, Facts, Failure, Loading, Notice, Page } from "../app/parts.js";
@@ -14,12 +14,12 @@ const PRIORITIES = [
   ["low", "Low: cheaper, slower"], ["normal", "Normal"], ["high", "High"], ["urgent", "Urgent: dearer, faster"],
 ];
 
-/** The page "New withdrawal". */
-export default function NewWithdrawal({ query }) {
+/** The page "New withdrawal". Nothing of the address fills it in: a link that somebody was sent would name the payee. */
+export default function NewWithdrawal() {
   const [checked, check] = useState(null);
   const turn = (next) => { arriving.now = true; check(next); };
   const key = useRef(newKey());
-  const begun = useRef({ to_address: query.to, amount: query.amount, choice: query.coin });
+  const begun = useRef({});
   const { coins, balances, loading, error, again } = useCoins();
   if (loading && !coins && can("coins:read")) return html`<${Page} title="New withdrawal"><${Loading} /><//>`;
   if (checked) {
@@ -106,8 +106,9 @@ function Check({ asked, facts, sendKey, back, made }) {
     <//>
     ${lines.map((each) => html`<${Notice} key=${each.title} tone=${each.tone} title=${each.title}>${each.words}<//>`)}
     ${failure && html`<${Failure} error=${failure} />`}
-    ${failure?.status === 0 && html`<${Notice} tone="warn" title="Send it again with the button below">
-      The answer was lost. The same request again makes no second withdrawal.<//>`}
+    ${failure && mayBeDone(failure) && html`<${Notice} tone="warn" title="Send it again with the button below">
+      The answer was lost. The same request again makes no second withdrawal. Before you change something, look in the list of
+      withdrawals whether it was made.<//>`}
     <div class="actions">
       <${Button} busy=${busy} disabled=${hopeless(lines)} onClick=${send}>Send ${amount(asked.amount)} ${symbol}<//>
       <${Button} tone="quiet" onClick=${back} disabled=${busy}>Change something<//>
