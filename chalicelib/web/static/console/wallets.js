@@ -3,6 +3,7 @@ import { post } from "../app/api.js";
 import { Dialog, useDialog } from "../app/dialog.js";
 import { compare, words } from "../app/format.js";
 import { Form } from "../app/form.js";
+import { useLeaveWarning } from "../app/leaving.js";
 import { Table } from "../app/list.js";
 import { Amount, Button, Card, Code, Copy, Empty, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
 import { go } from "../app/router.js";
@@ -108,6 +109,7 @@ function Register({ networks, me, done, cancel }) {
 }
 
 function Made({ wallet }) {
+  useLeaveWarning(Boolean(wallet.privateKey));
   return html`<${Notice}
     tone="good" title=${`Registered: ${wallet.network}, ${(ROLES[wallet.type] ?? wallet.type).toLowerCase()}`}>
     <p><${Code} value=${wallet.address} head=${42} /></p>

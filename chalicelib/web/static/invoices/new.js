@@ -3,6 +3,7 @@ import { at, post } from "../app/api.js";
 import { Form } from "../app/form.js";
 import { Amount, Button, Card, Copy, Facts, Failure, Loading, Notice, Out, Page, Time } from "../app/parts.js";
 import { fiat } from "../app/format.js";
+import { useLeaveWarning } from "../app/leaving.js";
 import { Link, arriving } from "../app/router.js";
 import { html, useState } from "../app/ui.js";
 import { useCoins } from "../portal/coins.js";
@@ -24,6 +25,7 @@ export default function NewInvoice() {
 }
 
 function Made({ invoice, again }) {
+  useLeaveWarning(Boolean(invoice.webhookSecret));
   const price = invoice.fiatAmount ? fiat(invoice.fiatAmount, invoice.fiatCurrency) : html`<${Amount} value=${invoice.amount} symbol=${invoice.symbol} />`;
   return html`<${Page} title="The invoice is made">
     <${Notice} tone="good" title="Send this link to the payer">The page shows what to pay, where to, and when it has arrived.<//>

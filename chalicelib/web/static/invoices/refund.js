@@ -2,8 +2,9 @@
 import { at, post } from "../app/api.js";
 import { Ask, useDialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
-import { Amount, Card, Copy, Facts, Failure, Loading, Notice, Out, Page, Status, Time } from "../app/parts.js";
 import { fiat } from "../app/format.js";
+import { useLeaveWarning } from "../app/leaving.js";
+import { Amount, Card, Copy, Facts, Failure, Loading, Notice, Out, Page, Status, Time } from "../app/parts.js";
 import { Link, arriving } from "../app/router.js";
 import { useGet } from "../app/use.js";
 import { html, useRef, useState } from "../app/ui.js";
@@ -70,6 +71,7 @@ function Summary({ values, invoice }) {
 }
 
 function Made({ refund, path }) {
+  useLeaveWarning(Boolean(refund.claimUrl));
   return html`<${Page} title="The refund is made">
     ${refund.claimUrl && html`<${Notice} tone="warn" title="Send this link to the payer now: it is shown once">
       <p>Whoever has the link names the address that is paid. It can not be shown again; if it is lost, cancel the refund and make another.</p>
