@@ -46,14 +46,15 @@ def test_every_reason_and_status_has_words_and_what_to_do() -> None:
       const records = {json_of(records)}, plain = (name) => words(name);
       return {{
         waits: records.map(waitsFor), none: waitsFor({{ status: "confirmed", pending_reason: "risk" }}),
-        unsaid: {json_of([*statuses])}.filter((one) => says(one) === plain(one)),
+        filters: [STATUSES, WAITS], unsaid: {json_of([*statuses])}.filter((one) => says(one) === plain(one)),
         claims: {json_of([*claims])}.filter((one) => claimSays(one) === plain(one)),
         found: findings({{ findings: {json_of([{"name": name} for name in findings])} }}),
         names: {json_of([*findings])}.map(plain), other: waitsFor({{ status: "pending", pending_reason: "new_one" }}),
       }};
     }})()"""
-    names = "claimSays, findings, says, waitsFor"
+    names = "STATUSES, WAITS, claimSays, findings, says, waitsFor"
     found = value(f'import {{ {names} }} from "withdrawals/words.js"; import {{ words }} from "app/format.js";', asked)
+    assert [set(each) for each in found["filters"]] == [set(statuses), set(reasons)], "the list filters by each"
     assert (found["none"], found["unsaid"], found["claims"]) == (None, [], [])
     for reason, said in zip(reasons, found["waits"], strict=True):
         assert said["title"] and said["words"] and said["toDo"] and not said["title"].startswith("Waits: "), reason

@@ -7,9 +7,8 @@ import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
 import { exportOf } from "../portal/exports.js";
+import { STATUSES, WAITS } from "./words.js";
 
-const STATES = ["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"];
-const REASONS = ["approval", "liquidity", "risk", "halted", "fees", "suspended"];
 const named = (values) => values.map((value) => [value, words(value)]);
 
 /** The columns that lists of withdrawals have. */
@@ -29,8 +28,8 @@ export function State({ record }) {
 }
 
 const FILTERS = [
-  { name: "status", label: "Status", kind: "select", options: named(STATES) },
-  { name: "pending_reason", label: "Waits for", kind: "select", options: named(REASONS) },
+  { name: "status", label: "Status", kind: "select", options: named(STATUSES) },
+  { name: "pending_reason", label: "Waits for", kind: "select", options: named(WAITS) },
   { name: "coin", label: "Coin", kind: "text" },
   { name: "network", label: "Network", kind: "text" },
   { name: "to_address", label: "To address", kind: "text" },

@@ -85,6 +85,12 @@ const STATUS = {
   cancelled: "is cancelled: the money is available again",
 };
 
+/** Every status, in the order in which they follow. */
+export const STATUSES = Object.keys(STATUS);
+
+/** Every reason that a withdrawal waits with. */
+export const WAITS = Object.keys(REASONS);
+
 /** A status as the end of a sentence: "It is paid". */
 export const says = (status) => STATUS[status] ?? words(status);
 
