@@ -71,3 +71,12 @@ def test_what_may_have_been_done_is_told_by_the_status() -> None:
     asked = [0, 500, 502, 504, 400, 401, 403, 404, 409, 429]
     found = value('import { mayBeDone } from "app/api.js";', f"{asked}.filter((status) => mayBeDone({{ status }}))")
     assert found == [0, 500, 502, 504]
+
+
+def test_no_address_has_an_api_key_in_it() -> None:
+    key = "sk_live_0123456789abcdef"
+    asked = f"""[["/invoices/getAll", {{ externalId: "x {key}" }}], ["/invoices/{key}", {{}}], ["/invoices", {{ q: "sk_live_" }}]]
+      .map(([path, query]) => {{ try {{ return address("/api/", path, query); }} catch (error) {{ return error.code; }} }})"""
+    assert value('import { address } from "app/api.js";', asked) == ["NOT_SENT", "NOT_SENT", "/api/v1/invoices?q=sk_live_"]
+    shown = f"""fragment("/search", {{ q: "{key}", page: 2 }})"""
+    assert value('import { fragment } from "app/router.js";', shown) == "#/search?page=2"

@@ -5,6 +5,9 @@ import { readKey, refuse } from "./key.js";
 const PATIENCE = 30_000;
 const SEGMENT = /^[A-Za-z0-9._~!$&'()*+,;=:@%-]+$/;
 
+/** An API key: addresses are kept in logs, so none is ever part of one. */
+const SECRET = /sk_(live|test)_[A-Za-z0-9]{16}/;
+
 /**
  * A request that failed. `status` 0: no answer. `code` is the API's, or "NO_ANSWER", "NO_CONNECTION", "UNREADABLE" of our own.
  * `fields` are the wrong fields, `[{ field, value, constraints }]`. `retryAfter` in seconds, or null.
@@ -41,6 +44,9 @@ export function address(base, path, query = {}) {
     }
   }
   const text = wanted.toString();
+  if (SECRET.test(text) || SECRET.test(parts.join("/"))) {
+    throw new ApiFailure("That has an API key in it: it was not looked for, and went nowhere.", { status: 400, code: "NOT_SENT" });
+  }
   return `${base}v1/${parts.join("/")}${text ? `?${text}` : ""}`;
 }
 

@@ -10,9 +10,13 @@ export function parse(fragment) {
   return { path: path.replace(/\/+$/, "") || "/", query: Object.fromEntries(new URLSearchParams(rest.join("?"))) };
 }
 
-/** The fragment of a path and a query. What is undefined, null or "" is left out. */
+/** An API key that was pasted where it does not belong: browsers keep addresses. */
+const SECRET = /sk_(live|test)_[A-Za-z0-9]{16}/;
+const isShown = (value) => value !== undefined && value !== null && value !== "" && !SECRET.test(String(value));
+
+/** The fragment of a path and a query. What is undefined, null or "" is left out, and what has an API key in it. */
 export function fragment(path, query = {}) {
-  const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const given = Object.entries(query ?? {}).filter(([, value]) => isShown(value));
   const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
   return `#${path}${text ? `?${text}` : ""}`;
 }
