@@ -75,7 +75,7 @@ def page(frame: Frame, visit: Visit) -> str:
  data-ask="{visit.own}/status" data-page="{visit.own}" data-shown="{escape(visit.state)}" data-left="{shown["expiresIn"]}"
  data-lock="{shown.get("lockedIn", "")}">
 {parts.header(frame)}<section class="info">
-<p class="label">{frame.say("common.pay")}{parts.badge(frame)}</p>
+<p class="label" data-part="label">{frame.say(_label(shown))}{parts.badge(frame)}</p>
 <div data-part="amount"><p class="amount"><bdi>{escape(headline)} <span>{escape(unit)}</span></bdi></p>{_fiat(frame, shown)}</div>
 {parts.described(shown)}{parts.refusal(visit.refused)}<div class="state {tone}" role="status" data-part="state">
 {parts.icon(tone)}
@@ -158,6 +158,11 @@ def _besides(frame: Frame, visit: Visit) -> list[str]:
         place = visit.names.get(one["network"], one["network"])
         said.append(frame.say("checkout.misdirected", amount=number(one["amount"]), coin=one["coin"].upper(), network=place))
     return said
+
+
+def _label(shown: Mapping[str, Any]) -> str:
+    """The message over the price. Once something came in, "Pay" would ask for all of it again."""
+    return "common.pay" if shown["status"] == "pending" else "common.price"
 
 
 def _price(shown: Mapping[str, Any]) -> tuple[str, str]:

@@ -261,6 +261,12 @@ def test_a_state_says_what_is_the_case(state: str) -> None:
     assert ("overpaid" in STATES[state][0] and "more than was asked" not in text) == (state == "refund-by-link")
 
 
+def test_all_of_the_price_is_asked_for_only_while_nothing_came_in() -> None:
+    for state, label in (("waiting", "Pay"), ("part", "Price"), ("paid", "Price"), ("expired", "Price")):
+        text = checkout.page(frame(), checkout.Visit("inv_1", shown(state), "{}", NAMES))
+        assert f'<p class="label" data-part="label">{label}' in text, state
+
+
 @pytest.mark.parametrize("lang", SOME_LANGUAGES)
 def test_every_state_is_whole_in_every_language(lang: str) -> None:
     """Also with hostile text wherever a merchant, a payer, a token's contract or an explorer's setting can put some."""

@@ -80,6 +80,7 @@ function takeOver(fresh) {
   keepingSearch(() => {
     for (const part of next.querySelectorAll("[data-part]")) {
       const old = card.querySelector(`[data-part=${part.dataset.part}]`);
+      if (!old) continue; // a newer page's: this one was loaded before it was known
       old.className = part.className;
       if (parts.get(part.dataset.part) === changed.get(part.dataset.part)) continue;
       old.replaceChildren(...document.importNode(part, true).childNodes);

@@ -37,6 +37,7 @@ function Attention({ networks }) {
   ].filter(Boolean);
   const troubled = networks.map((each) => ({ each, found: standing(each, Date.now()) })).filter(({ found }) => found.tone === "warn" || found.tone === "bad");
   const resting = (waits.page?.total ?? 0) - (decide.page?.total ?? 0);
+  const grave = payments.data?.stopped || books.data?.solvent === false;
   return html`<${Card} title="Attention">
     ${failed && html`<${Failure} error=${failed.error} again=${() => all.forEach((each) => each.again())} />`}
     ${payments.data?.stopped && html`<${Notice} tone="bad" title="Payments are stopped"
@@ -52,7 +53,7 @@ function Attention({ networks }) {
     ${resting > 0
       && html`<p class="fine"><${Link} to="/withdrawals">${countOf(resting, "more withdrawal")} ${resting === 1 ? "waits" : "wait"}<//> for something else: money, fees, the kill switch.</p>`}
     ${all.some((each) => each.loading && !each.data) && !failed && html`<${Loading} />`}
-    ${items.length === 0 && troubled.length === 0 && !failed && all.every((each) => !each.loading || each.data)
+    ${items.length === 0 && troubled.length === 0 && !grave && !failed && all.every((each) => !each.loading || each.data)
       && html`<${Empty} title="Nothing needs you">Withdrawals, deposits,
       collections and stray payments that wait for a decision show up here.<//>`}
   <//>`;
