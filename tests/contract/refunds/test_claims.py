@@ -99,7 +99,9 @@ def test_the_page_works_without_a_script(shop: Shop) -> None:
     done = claim_form(shop, link, address=PAYEE, confirm=confirm[1])
     assert (done.status, "It is on its way" in done.body.decode()) == (200, True)
     assert 'name="address"' not in page(shop, link)
-    late = claim_form(shop, link, address=PAYEE, confirm=confirm[1])
+    again = claim_form(shop, link, address=PAYEE, confirm=confirm[1])
+    assert (again.status, "used already" in again.body.decode()) == (200, False), "a reload is no second claim"
+    late = claim_form(shop, link, address=OTHER, confirm=confirm[1])
     assert (late.status, "used already" in late.body.decode()) == (400, True)
     assert PAYEE in page(shop, link)
 

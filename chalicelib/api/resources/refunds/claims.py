@@ -93,7 +93,10 @@ def _by_form(ctx: Ctx, body: ClaimRequest) -> Answer:
             return _page(ctx, claims.pay(token, address, body.confirm))
         except BusinessRule as refused:
             # As it is now: somebody else may have used it a moment ago.
-            return _page(ctx, claims.find(token), asked=body.address, refused=refused, status=400)
+            now = claims.find(token)
+            if body.confirm is not None and public(now).get("address") == (body.address or "").strip():
+                return _page(ctx, now)  # the form that was accepted, sent once more by a reload: its payee reads how it stands
+            return _page(ctx, now, asked=body.address, refused=refused, status=400)
     except NotFound:
         return _unknown(ctx)
 
