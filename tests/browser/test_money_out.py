@@ -187,6 +187,16 @@ def test_a_file_of_payouts_is_checked_and_paid_once(page: Browser, service: dict
     assert "Follow them" in wait_for(page, "All payments are made")
     assert ask("GET", "/withdrawals?limit=1&amount=0.01")["meta"]["pagination"]["total"] == len(people) + 2
     press(page, "Done")
+    fresh_one = f"0x{5000:040x},0.01,"
+    fill(page, {"Rows": "\n".join([*rows[:3], fresh_one]), "Coin, where a row names none": "eth@ethereum"})
+    press(page, "Check the rows")
+    wait_for(page, "2 rows were paid within the last day")
+    fill(page, {"Leave them out and pay the others": True})
+    press(page, "Send 1 payment")
+    press(page, "Send them")
+    wait_for(page, "All payments are made")
+    assert ask("GET", "/withdrawals?limit=1&amount=0.01")["meta"]["pagination"]["total"] == len(people) + 3
+    press(page, "Done")
 
 
 @pytest.mark.sweep
