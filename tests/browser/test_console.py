@@ -256,3 +256,15 @@ def test_it_takes_admin_keys_alone(page: Browser, service: dict[str, Any]) -> No
     press(page, "Sign in")
     wait_for(page, "it takes admin keys alone")
     assert page.run("sessionStorage.length") == 0
+
+
+@pytest.mark.sweep
+def test_a_tab_with_a_merchants_key_shows_nothing_of_the_console(page: Browser, service: dict[str, Any]) -> None:
+    signed_in(page, service, "client_test")
+    page.requests.clear()
+    page.open(f"{service['base_url']}/console")
+    wait_for(page, "Your key belongs to the portal")
+    assert [url for url in page.requests if "/v1/" in url and not url.endswith("/v1/auth/test")] == []
+    press(page, "Use another key")
+    page.wait("document.querySelector('main.alone form') !== null")
+    assert page.run("sessionStorage.length") == 0

@@ -70,7 +70,17 @@ function Shell({ shell }) {
   }
   if (!state.ready) return html`<main class="alone"><h1>${shell.name}</h1><${Loading} /></main>`;
   if (!me) return html`<${SignIn} name=${shell.name} reason=${reason} only=${shell.only} />`;
+  // The tab may hold a key that was typed at the other page of the two.
+  const why = shell.only?.(me);
+  if (why) return html`<${Barred} name=${shell.name} why=${why} />`;
   return html`<${Frame} shell=${shell} me=${me} />`;
+}
+
+function Barred({ name, why }) {
+  useEffect(() => { document.title = `Not with this key · ${name}`; }, [name]);
+  return html`<main class="alone"><h1>${name}</h1><${Notice} tone="warn" title="Not with this key">${why}<//>
+    <div class="actions"><a class="button" href="portal">Open the portal</a>
+      <${Button} tone="quiet" onClick=${() => signOut("asked")}>Use another key<//></div></main>`;
 }
 
 function Frame({ shell, me }) {

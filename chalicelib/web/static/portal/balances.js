@@ -8,18 +8,20 @@ const part = (name, label) => ({
   name, label, align: "end", sort: name, show: (row) => html`<${Amount} value=${row[name]} symbol=${row.symbol} />`,
 });
 
+const some = (name, label) => ({ name, label, align: "end", show: (row) =>
+  (isZero(row[name]) ? "" : html`<${Amount} value=${row[name]} symbol=${row.symbol} />`) });
+
 const BRIEF = [
   { name: "coin", label: "Coin", show: (row) => `${row.symbol} on ${row.network}` },
   { name: "available", label: "Available", align: "end", show: (row) =>
     html`<${Amount} value=${row.available} symbol=${row.symbol} />` },
-  { name: "pending", label: "On its way", align: "end", show: (row) =>
-    (isZero(row.pending) ? "" : html`<${Amount} value=${row.pending} symbol=${row.symbol} />`) },
+  some("frozen", "For withdrawals"), some("held", "Held"), some("pending", "On its way"),
   { name: "balanceUSD", label: "Worth", align: "end", show: (row) =>
     (row.balanceUSD === null ? "Not known" : fiat(row.balanceUSD)) },
 ];
 const WHOLE = [
   { ...BRIEF[0], sort: "symbol" }, part("available", "Available"), part("frozen", "For withdrawals"), part("held", "Held"),
-  part("pending", "On its way"), { ...BRIEF[3], sort: "balanceUSD" },
+  part("pending", "On its way"), { ...BRIEF.at(-1), sort: "balanceUSD" },
 ];
 
 /** What all balances are worth, in US dollars: `{ usd, unknown }`, where `unknown` says that a coin has no rate now. */
