@@ -250,7 +250,7 @@ def test_signers_guard_themselves_and_the_whitelist(page: Browser, service: dict
     press(page, "Go on")
     wait_for(page, "Make this change")
     press(page, "Make this change")
-    wait_for(page, "Signatures are needed")
+    wait_for(page, "Made elsewhere")
     press(page, "Made elsewhere")
     fill(page, {"Signature": signature})
     confirm(page)
