@@ -121,7 +121,7 @@ def test_a_long_export_leaves_room_for_others() -> None:
 
 
 COLUMNS = """
-import { INVOICES, TRANSACTIONS, WITHDRAWALS, paidValue } from "portal/export_columns.js";
+import { INVOICES, TRANSACTIONS, WITHDRAWALS, paidValue } from "app/export_columns.js";
 import { toCsv } from "app/csv.js";
 """
 

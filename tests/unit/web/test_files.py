@@ -163,3 +163,41 @@ def test_what_is_imported_is_used_and_what_is_exported_is_imported() -> None:
             if (path, name) not in imported and not re.search(rf"\b{name}\b", told):
                 unused.append(f"{path} exports {name}")
     assert not unused, "\n".join(unused)
+
+
+_LAYERS = {"lib": 0, "app": 1, "catalogue": 2, "portal": 4, "console": 4}
+"""Folders of modules, the lowest first. All others are capabilities, and lie between the catalogue and the two single pages."""
+_CAPABILITY = 3
+_SHARED_CAPABILITIES = {
+    "addresses": {"transactions"},
+    "events": {"webhooks"},
+    "invoices": {"transactions"},
+    "payment_links": {"invoices"},
+    "refunds": {"withdrawals"},
+    "signers": {"signing"},
+    "whitelist": {"signing"},
+    "withdrawals": {"payouts", "signing"},
+}
+"""What one capability takes from another. Each new pair is a decision."""
+
+
+def test_imports_of_folders_point_downwards() -> None:
+    """Portal and console stand on the capabilities, these on the catalogue, `app` and `lib`. The checkout stands alone: a payer
+    loads nothing of the rest."""
+    pairs: set[tuple[str, str]] = set()
+    for path, text in ours().items():
+        for match in files._IMPORT.finditer(text):
+            wanted = files._imported(path, match[3])
+            if wanted is not None:
+                pairs.add((path.rpartition("/")[0], wanted.rpartition("/")[0]))
+    assert ("console", "app") in pairs and ("portal", "invoices") in pairs
+    between = {(own, other) for own, other in pairs if own != other}
+
+    def layer(folder: str) -> int:
+        return _LAYERS.get(folder, _CAPABILITY)
+
+    alone = {pair for pair in between if "checkout" in pair}
+    shared = {(own, other) for own, others in _SHARED_CAPABILITIES.items() for other in others}
+    wrong = {pair for pair in between - shared if layer(pair[0]) <= layer(pair[1])} | alone
+    assert not wrong, "upwards or sideways: " + ", ".join(f"{own} imports {other}" for own, other in sorted(wrong))
+    assert shared <= between, f"no longer needed: {sorted(shared - between)}"

@@ -15,9 +15,9 @@ pytestmark = pytest.mark.nodes
 
 
 IMPORTS = """
-import { FIATS } from "portal/fiats.js";
-import { transactionUrl } from "portal/explorers.js";
-import { inside } from "portal/inside.js";
+import { FIATS } from "catalogue/fiats.js";
+import { transactionUrl } from "catalogue/explorers.js";
+import { unnested } from "app/nested_errors.js";
 import { priceFields, priced } from "invoices/price_fields.js";
 import { invoiceOf } from "invoices/fields.js";
 import { refundFields, refundOf } from "invoices/refund_fields.js";
@@ -143,7 +143,8 @@ def test_settings_are_sent_as_they_are_shown() -> None:
 
 
 def test_a_nested_body_complains_under_the_names_of_the_form() -> None:
-    found = js("""inside("settings", async () => { throw { fields: [{ field: "settings.toleranceMaxUSD" }, { field: "other" }] }; })
+    found = js("""unnested("settings",
+                    async () => { throw { fields: [{ field: "settings.toleranceMaxUSD" }, { field: "other" }] }; })
                   .catch((error) => error.fields.map((each) => each.field))""")
     assert found == ["toleranceMaxUSD", "other"]
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.nodes
 SOURCE = """
 import { PRESETS, changed, choices, dangers, made, presetOf, summary, toType } from "keys/words.js";
 import { PERMISSIONS } from "app/permissions.js";
-import { ROUTES, deed } from "keys/deeds.js";
+import { ROUTES, activityWords } from "keys/activity_words.js";
 const key = {
   name: "Shop", key_prefix: "sk_test_abcd", permissions: PRESETS.write, expires_at: "2027-01-31T12:00:30.000Z",
   restrictions: { ip_whitelist: ["203.0.113.7"], rate_limit: 100, daily_limit: 10000 },
@@ -41,8 +41,8 @@ def test_permissions_and_presets_are_those_of_the_api() -> None:
 def test_every_changing_route_has_words() -> None:
     resources.load()
     routes = {f"{r.method} {r.path}" for r in ROUTES if r.method != "GET" and r.level != "public"} - NOT_CHANGING
-    assert set(of("ROUTES")) == routes, "keys/deeds.js says in a person's words what each did"
-    assert of('deed({ method: "POST", route: "/of/tomorrow" })') == "POST /of/tomorrow"
+    assert set(of("ROUTES")) == routes, "keys/activity_words.js says in a person's words what each did"
+    assert of('activityWords({ method: "POST", route: "/of/tomorrow" })') == "POST /of/tomorrow"
 
 
 def test_only_what_is_held_is_offered() -> None:

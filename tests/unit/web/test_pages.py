@@ -41,7 +41,7 @@ def test_a_menu_shows_what_a_key_may_see() -> None:
 
 
 def test_what_search_finds_has_a_page() -> None:
-    tail, search = "01jd2w3x4y5z6a7b8c9d0e1f2g", _SHELL + 'import { lookups } from "portal/lookups.js";'
+    tail, search = "01jd2w3x4y5z6a7b8c9d0e1f2g", _SHELL + 'import { lookups } from "app/lookups.js";'
     ids = [f"{prefix}_{tail}" for prefix in ("inv", "wd", "ref", "plk", "pol", "evt", "dlv", "wh", "key", "addr", "tx", "txw")]
     addresses = ["0x" + "aB" * 20, "T" + "x" * 33, "bc1q" + "a" * 38, "LTC1Q" + "A" * 38, "3" + "x" * 33]
     pasted = [*ids, "0x" + "a" * 64, "a" * 64, *addresses, "order 7", "<b>"]
@@ -58,7 +58,7 @@ def test_what_search_finds_has_a_page() -> None:
 
 def test_an_id_leads_to_its_page_where_the_key_may_see_it() -> None:
     ids = ["inv_01jd2w3x4y5z6a7b8c9d0e1f2g", "txd_01jd2w3x4y5z6a7b8c9d0e1f2g", "act_01jd2w3x4y5z6a7b8c9d0e1f2g", "inv_../x", "x"]
-    source = 'import { pageOf } from "portal/lookups.js"; import { placeOf } from "events/places.js";'
+    source = 'import { pageOf } from "app/lookups.js"; import { placeOf } from "events/places.js";'
     all, none, event = value(
         source,
         f"""[{ids!r}.map((id) => pageOf(id, () => true)), {ids!r}.map((id) => pageOf(id, (needs) => needs === "events:read")),

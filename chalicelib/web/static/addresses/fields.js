@@ -1,11 +1,11 @@
 // The fields of an address's forms.
-import { coinsOn } from "../portal/networks.js";
+import { coinsOn } from "../catalogue/networks.js";
 
 const MODES = [
   ["common", "All coins of the network"], ["cross", "All coins of all EVM networks"], ["single", "One coin"],
 ];
 
-/** Fields for a new address; `networks` and `coins` as `portal/networks.js` has them, null where they are not known. */
+/** Fields for a new address; `networks` and `coins` as `catalogue/networks.js` has them, null where they are not known. */
 export function addressFields(networks, coins) {
   const network = { name: "network", label: "Network", required: true };
   const coin = { name: "coin", label: "Coin", required: true, when: (values) => values.mode === "single" };

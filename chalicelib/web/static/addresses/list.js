@@ -8,7 +8,7 @@ import { Button, Empty, Page, Time } from "../app/parts.js";
 import { go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
-import { useCoinList, useNetworks } from "../portal/networks.js";
+import { useCoinList, useNetworks } from "../catalogue/networks.js";
 import { addressFields } from "./fields.js";
 
 /** What lies on an address, in US dollars; null where a part of it is not known. */

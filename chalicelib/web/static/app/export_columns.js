@@ -1,6 +1,6 @@
 // The columns of exported lists: names as in the API, money as decimal strings, times in UTC, and the fiat value at payment with its
 // source.
-import { sum } from "../app/format.js";
+import { sum } from "./format.js";
 
 const field = (name) => ({ label: name, value: (row) => row[name] });
 const fields = (...names) => names.map(field);

@@ -1,13 +1,13 @@
 // Exports of lists as CSV: the button that stands over a list, and how far the export is, on whichever page a person goes to meanwhile.
-import { get } from "../app/api.js";
-import { bell, useBell } from "../app/bell.js";
-import { Ask, useDialog } from "../app/dialog.js";
-import { AT_ONCE, ExportJob } from "../app/export_job.js";
-import { amount, countOf, duration, moment } from "../app/format.js";
-import { saveFile, warnOfLeaving } from "../app/leaving.js";
-import { Button, Notice, Progress, advice } from "../app/parts.js";
-import { isTest, me } from "../app/session.js";
-import { html, useEffect, useState } from "../app/ui.js";
+import { get } from "./api.js";
+import { signal, useSignal } from "./signal.js";
+import { Ask, useDialog } from "./dialog.js";
+import { AT_ONCE, ExportJob } from "./export_job.js";
+import { amount, countOf, duration, moment } from "./format.js";
+import { saveFile, warnOfLeaving } from "./leaving.js";
+import { Button, Notice, Progress, advice } from "./parts.js";
+import { isTest, me } from "./session.js";
+import { html, useEffect, useState } from "./ui.js";
 import { INVOICES, TRANSACTIONS, WITHDRAWALS } from "./export_columns.js";
 
 const COLUMNS = { invoices: INVOICES, transactions: TRANSACTIONS, withdrawals: WITHDRAWALS };
@@ -15,7 +15,7 @@ const COLUMNS = { invoices: INVOICES, transactions: TRANSACTIONS, withdrawals: W
 const REST = { test: 700, live: 200 };
 
 /** The export that is under way or has ended: `{ job, name, label }`; one at a time. */
-const current = bell(null);
+const current = signal(null);
 
 /** What `List` takes as `exportAs`: a button that saves the whole list, with the filters that are set. `name` as in COLUMNS. */
 export const exportOf = (name, label = name) => ({ path, query, page }) =>
@@ -23,7 +23,7 @@ export const exportOf = (name, label = name) => ({ path, query, page }) =>
 
 function Export({ name, label, path, query, page }) {
   const [asked, ask, close] = useDialog();
-  const running = useBell(current);
+  const running = useSignal(current);
   const busy = Boolean(running && ["running", "waiting", "failed"].includes(running.job.state.phase));
   const many = Boolean(page && (page.total_capped || page.total === null || page.total > AT_ONCE));
   if (!page || page.total === 0) return null;
@@ -68,7 +68,7 @@ function forget() {
 
 /** How far the export is; nothing where there is none. Drawn over each page. */
 export function ExportProgress() {
-  const running = useBell(current);
+  const running = useSignal(current);
   useEffect(() => () => {
     // Nobody is signed in any more: the next person at this tab must not get these rows.
     if (!me() && current.value) forget();

@@ -1,5 +1,5 @@
 // What a pasted text may be, and where the API would know it: every form is tried that it fits.
-import { at } from "../app/api.js";
+import { at } from "./api.js";
 
 /** Prefix of an id, what it names, the permission, where to ask with what, and our page. Lists answer with no rows where nothing is. */
 const IDS = [

@@ -1,7 +1,7 @@
 // Bodies that hold their fields one level deeper than the form: what is wrong comes back under the names that the form has.
 
 /** The answer of `sent()`; a failure names its fields without `prefix`. */
-export async function inside(prefix, sent) {
+export async function unnested(prefix, sent) {
   try {
     return await sent();
   } catch (error) {

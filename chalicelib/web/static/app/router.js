@@ -1,5 +1,5 @@
 // The address in the fragment: `#/invoices/inv_1?tab=payments`. It can be shared, kept and gone back to; no secret is ever in it.
-import { bell, useBell } from "./bell.js";
+import { signal, useSignal } from "./signal.js";
 import { html } from "./ui.js";
 
 /** `#/invoices/inv_1?tab=a` → `{ path: "/invoices/inv_1", query: { tab: "a" } }`. Anything else is the home page. */
@@ -47,7 +47,7 @@ function decoded(text) {
   }
 }
 
-const place = bell({ path: "/", query: {} });
+const place = signal({ path: "/", query: {} });
 /** Whether the next page that is drawn takes the focus to its heading. */
 export const arriving = { now: false };
 
@@ -79,7 +79,7 @@ export function go(to, query = {}, { replace = false } = {}) {
 }
 
 /** `{ path, query }` of now, and a drawing of the component when it changes. */
-export const useRoute = () => useBell(place);
+export const useRoute = () => useSignal(place);
 
 /** A link to a page of ours: Link({ to: "/invoices", query: { status: "pending" }, class, children }). */
 export function Link({ to, query, children, ...rest }) {

@@ -1,11 +1,11 @@
 // Who is signed in: the key of this tab, and what the service says that it may do.
 import { get, request } from "./api.js";
-import { bell, useBell } from "./bell.js";
+import { signal, useSignal } from "./signal.js";
 import { forgetKey, onRefusal, readKey, watchIdleness, writeKey } from "./key.js";
 
 const FORM = /^sk_(live|test)_[A-Za-z0-9]{16,64}$/;
 /** `{ me, reason }`: `me` is null while nobody is signed in, `reason` why nobody is any more. */
-const session = bell({ me: null, reason: null });
+const session = signal({ me: null, reason: null });
 
 onRefusal((reason) => session.set({ me: null, reason }));
 
@@ -69,6 +69,6 @@ export const can = (permission) => Boolean(me()?.permissions.includes(permission
 export const isTest = () => me()?.type === "test";
 
 /** `{ me, reason }`, and a drawing of the component when it changes. */
-export const useSession = () => useBell(session);
+export const useSession = () => useSignal(session);
 
 export { watchIdleness };

@@ -1,5 +1,5 @@
 // The frame around all pages: signing in and out, the menu by permissions, and the page that the address names.
-import { bell, useBell } from "./bell.js";
+import { signal, useSignal } from "./signal.js";
 import { inWords } from "./permissions.js";
 import { Button, Failure, Loading, Notice, Page, place } from "./parts.js";
 import { Link, follow, hrefTo, match, useRoute } from "./router.js";
@@ -8,7 +8,7 @@ import { SearchBox, SignIn } from "./signing_in.js";
 import { Component, html, render, useCallback, useEffect, useRef, useState } from "./ui.js";
 
 const OWN = [{ path: "/key", title: "This key", load: () => import("./own_key.js") }];
-const opened = bell(false);
+const opened = signal(false);
 
 /** The permissions that a page needs, as a list. */
 const needs = (page) => [page.needs ?? []].flat();
@@ -98,7 +98,7 @@ function Frame({ shell, me }) {
 
 function Side({ shell, me }) {
   const { path } = useRoute();
-  const open = useBell(opened);
+  const open = useSignal(opened);
   const button = useRef(null);
   useEffect(() => opened.set(false), [path]);
   const leave = (event) => {

@@ -2,7 +2,7 @@
 import { amount, isZero } from "../app/format.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
-import { coinKey, coinName, coinOf } from "../portal/coin_names.js";
+import { coinKey, coinName, coinOf } from "./coin_names.js";
 
 /** Coins as options of a select, those with money first. */
 export function coinOptions(coins, balances) {

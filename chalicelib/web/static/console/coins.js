@@ -5,7 +5,7 @@ import { Code, Empty, Page, Status } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
-import { useNetworks } from "./pieces.js";
+import { useNetworks } from "./shared.js";
 
 /** The page "Coins". */
 export default function Coins() {

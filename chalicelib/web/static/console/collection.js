@@ -4,7 +4,7 @@ import { Ask, useDialog } from "../app/dialog.js";
 import { Amount, Button, Card, Code, Facts, Failure, Loading, Notice, Page, Time } from "../app/parts.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
-import { TxHash } from "../portal/explorers.js";
+import { TxHash } from "../catalogue/explorers.js";
 import { html, useState } from "../app/ui.js";
 import { CollectionStatus } from "./collections.js";
 import { collectionDecisions, collectionReason } from "./words.js";

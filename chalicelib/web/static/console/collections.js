@@ -4,7 +4,7 @@ import { List } from "../app/list.js";
 import { Amount, Empty, Page, Status, Time } from "../app/parts.js";
 import { shorten, words } from "../app/format.js";
 import { html } from "../app/ui.js";
-import { Command, useCoins, useNetworks } from "./pieces.js";
+import { Command, useCoins, useNetworks } from "./shared.js";
 import { collectionReason, realmOf } from "./words.js";
 
 const STATUSES = ["planned", "waits_for_approval", "waiting", "topup_sent", "topup_confirmed", "sweep_sent", "parked", "swept", "dropped", "rejected"];

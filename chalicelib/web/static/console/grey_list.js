@@ -6,7 +6,7 @@ import { List } from "../app/list.js";
 import { Button, Code, Empty, Page, Time } from "../app/parts.js";
 import { can } from "../app/session.js";
 import { html, useState } from "../app/ui.js";
-import { useNetworks } from "./pieces.js";
+import { useNetworks } from "./shared.js";
 
 /** The page "Grey list". */
 export default function GreyList() {

@@ -6,7 +6,7 @@ import { List } from "../app/list.js";
 import { Amount, Button, Code, Empty, Notice, Page, Time } from "../app/parts.js";
 import { can } from "../app/session.js";
 import { html, useState } from "../app/ui.js";
-import { useCoins, useNetworks } from "./pieces.js";
+import { useCoins, useNetworks } from "./shared.js";
 import { heldFor } from "./words.js";
 
 /** The page "Held deposits". */

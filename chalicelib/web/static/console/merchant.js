@@ -7,7 +7,7 @@ import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
 import { Unstored, show } from "../keys/unstored.js";
-import { Command } from "./pieces.js";
+import { Command } from "./shared.js";
 import { realmOf } from "./words.js";
 
 const NAMES = { production: "Production", test: "Sandbox" };

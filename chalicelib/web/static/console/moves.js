@@ -4,9 +4,9 @@ import { List } from "../app/list.js";
 import { Amount, Code, Empty, Page, Status, Time } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { words } from "../app/format.js";
-import { TxHash } from "../portal/explorers.js";
+import { TxHash } from "../catalogue/explorers.js";
 import { html } from "../app/ui.js";
-import { useCoins, useNetworks } from "./pieces.js";
+import { useCoins, useNetworks } from "./shared.js";
 
 const KINDS = ["topup", "sweep", "distribution", "cold", "drain", "delegation", "undelegation", "filler", "consolidation"];
 const STATUSES = { planned: "calm", built: "calm", signed: "busy", replacing: "warn", lost: "bad" };

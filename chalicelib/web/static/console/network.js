@@ -9,7 +9,7 @@ import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
 import { Standing } from "./network_table.js";
-import { Command } from "./pieces.js";
+import { Command } from "./shared.js";
 import { part, realmOf, standing, toneOfNode } from "./words.js";
 
 /** The page of one network. */

@@ -5,7 +5,7 @@ import { Button, Card, Code, Facts, Failure, Loading, Notice, Page } from "../ap
 import { Link } from "../app/router.js";
 import { can, isTest } from "../app/session.js";
 import { html, useRef, useState } from "../app/ui.js";
-import { useNetworks } from "./pieces.js";
+import { useNetworks } from "./shared.js";
 
 const TOKENLESS = new Set(["bitcoin", "litecoin"]);
 

@@ -1,4 +1,4 @@
-// Pieces that several pages of the console share.
+// What several pages of the console share.
 import { at } from "../app/api.js";
 import { html } from "../app/ui.js";
 import { Code, Copy } from "../app/parts.js";

@@ -7,7 +7,7 @@ import { go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useRef, useState } from "../app/ui.js";
-import { Command } from "./pieces.js";
+import { Command } from "./shared.js";
 import { realmOf } from "./words.js";
 
 const PHASES = { before: "adding up what merchants have", walk: "comparing addresses", again: "looking again at what differs", after: "adding up once more" };

@@ -6,7 +6,7 @@ import { List } from "../app/list.js";
 import { Amount, Button, Empty, Page, Status } from "../app/parts.js";
 import { can } from "../app/session.js";
 import { words } from "../app/format.js";
-import { TxHash } from "../portal/explorers.js";
+import { TxHash } from "../catalogue/explorers.js";
 import { html, useState } from "../app/ui.js";
 
 const FIELDS = [

@@ -6,9 +6,9 @@ import { Button, Card, Code, Facts, Failure, Loading, Notice, Page, Status, Time
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
-import { TxHash } from "../portal/explorers.js";
+import { TxHash } from "../catalogue/explorers.js";
 import { html, useRef, useState } from "../app/ui.js";
-import { Merchant } from "./pieces.js";
+import { Merchant } from "./shared.js";
 import { StrayAmount, StrayStatus } from "./strays.js";
 
 /** The page of one stray payment. */

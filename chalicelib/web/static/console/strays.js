@@ -8,7 +8,7 @@ import { Amount, Button, Empty, Page, Status, Time } from "../app/parts.js";
 import { go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
-import { useNetworks } from "./pieces.js";
+import { useNetworks } from "./shared.js";
 
 const STATUSES = ["open", "recorded", "credit", "return"];
 const EVM = new Set(["ethereum", "bsc", "polygon", "arbitrum", "fantom"]);

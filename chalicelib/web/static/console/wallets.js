@@ -10,7 +10,7 @@ import { go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
-import { Command, useNetworks } from "./pieces.js";
+import { Command, useNetworks } from "./shared.js";
 import { realmOf } from "./words.js";
 
 const ROLES = { hot: "Hot wallet", tokens_collector: "Collector", cold: "Cold wallet" };

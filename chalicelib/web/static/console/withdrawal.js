@@ -6,7 +6,7 @@ import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
-import { Merchant } from "./pieces.js";
+import { Merchant } from "./shared.js";
 import { REASONS, findingOf, mayAccept, mayReject, waitOf } from "./words.js";
 
 /** The page of one withdrawal. */

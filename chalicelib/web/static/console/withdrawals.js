@@ -5,7 +5,7 @@ import { Amount, Empty, Page, Status, Tabs, Time } from "../app/parts.js";
 import { go } from "../app/router.js";
 import { shorten, words } from "../app/format.js";
 import { html } from "../app/ui.js";
-import { useCoins, useNetworks } from "./pieces.js";
+import { useCoins, useNetworks } from "./shared.js";
 import { REASONS, mayAccept, waitOf } from "./words.js";
 
 const VIEWS = [["all", "All that wait"], ["mine", "Yours to decide"]];

@@ -1,5 +1,5 @@
 // Which page of ours an event is about.
-import { pageOf } from "../portal/lookups.js";
+import { pageOf } from "../app/lookups.js";
 
 /** The page of the object that an event is about; null where it has none. `may` says whether a permission is held. */
 export function placeOf(event, may) {

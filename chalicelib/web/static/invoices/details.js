@@ -6,7 +6,7 @@ import { Link, go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
-import { coinName } from "../portal/coin_names.js";
+import { coinName } from "../catalogue/coin_names.js";
 import { InvoiceActions } from "./actions.js";
 import { Payments } from "./payments.js";
 import { Timeline } from "./timeline.js";

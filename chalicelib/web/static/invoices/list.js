@@ -6,8 +6,8 @@ import { fiat, shorten } from "../app/format.js";
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
-import { useCoins } from "../portal/coins.js";
-import { exportOf } from "../portal/exports.js";
+import { useCoins } from "../catalogue/coins.js";
+import { exportOf } from "../app/exports.js";
 import { STATUSES } from "./words.js";
 
 const exportAs = exportOf("invoices");

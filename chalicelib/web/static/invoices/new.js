@@ -6,7 +6,7 @@ import { fiat } from "../app/format.js";
 import { useLeaveWarning } from "../app/leaving.js";
 import { Link, arriving } from "../app/router.js";
 import { html, useState } from "../app/ui.js";
-import { useCoins } from "../portal/coins.js";
+import { useCoins } from "../catalogue/coins.js";
 import { DETAILS, invoiceOf } from "./fields.js";
 import { priceFields } from "./price_fields.js";
 

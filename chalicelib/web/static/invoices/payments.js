@@ -6,9 +6,9 @@ import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
-import { coinName } from "../portal/coin_names.js";
-import { TxHash } from "../portal/explorers.js";
-import { FiatValue } from "../portal/fiat_value.js";
+import { coinName } from "../catalogue/coin_names.js";
+import { TxHash } from "../catalogue/explorers.js";
+import { FiatValue } from "../catalogue/fiat_value.js";
 import { flagOf } from "../transactions/words.js";
 
 const remarks = (row) => [...(row.aside ? ["a coin that does not count here"] : []), ...(row.flags ?? []).map((flag) => flagOf(flag)[1])];

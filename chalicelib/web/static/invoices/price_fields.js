@@ -1,6 +1,6 @@
 // The price of an invoice or a payment link in a form: in fiat or in a coin, and which coins its payer may choose.
-import { coinKey, coinOf } from "../portal/coin_names.js";
-import { fiatOptions } from "../portal/fiats.js";
+import { coinKey, coinOf } from "../catalogue/coin_names.js";
+import { fiatOptions } from "../catalogue/fiats.js";
 
 const inFiat = (values) => values.priceIn === "fiat";
 const inCoin = (values) => values.priceIn === "coin";

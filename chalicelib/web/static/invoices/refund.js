@@ -8,8 +8,8 @@ import { Amount, Card, Copy, Facts, Failure, Loading, Notice, Out, Page, Status,
 import { Link, arriving } from "../app/router.js";
 import { useGet } from "../app/use.js";
 import { html, useRef, useState } from "../app/ui.js";
-import { coinName, coinOf } from "../portal/coin_names.js";
-import { useCoins } from "../portal/coins.js";
+import { coinName, coinOf } from "../catalogue/coin_names.js";
+import { useCoins } from "../catalogue/coins.js";
 import { refundable } from "./actions.js";
 import { refundFields, refundOf } from "./refund_fields.js";
 

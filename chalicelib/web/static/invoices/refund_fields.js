@@ -1,6 +1,6 @@
 // The fields of a refund's form, and what the API takes for them.
 import { isZero } from "../app/format.js";
-import { coinKey, coinName, coinOf } from "../portal/coin_names.js";
+import { coinKey, coinName, coinOf } from "../catalogue/coin_names.js";
 
 const DAY = 86_400;
 

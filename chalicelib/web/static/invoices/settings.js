@@ -6,12 +6,12 @@ import { Card, Facts, Failure, Loading, Notice, Page } from "../app/parts.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
-import { useCoins } from "../portal/coins.js";
-import { inside } from "../portal/inside.js";
+import { useCoins } from "../catalogue/coins.js";
+import { unnested } from "../app/nested_errors.js";
 import { LATE } from "./words.js";
 import { DEFAULT_LOCK, leastText, settingFields, settingsOf } from "./settings_fields.js";
 
-const save = (settings) => inside("settings", () => put("/invoices/configureSettings", { settings }));
+const save = (settings) => unnested("settings", () => put("/invoices/configureSettings", { settings }));
 
 /** The page "Invoices" of the settings. */
 export default function InvoiceSettings() {

@@ -5,8 +5,8 @@ import { Code, Copy, Empty, Page, Time } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
-import { deed } from "./deeds.js";
-import { EVERY } from "./known.js";
+import { activityWords } from "./activity_words.js";
+import { EVERY_ENVIRONMENT } from "./environments.js";
 
 const METHODS = [["POST", "Made or done"], ["PUT", "Changed"], ["DELETE", "Removed or cancelled"]];
 const ENVIRONMENTS = [["production", "Production"], ["test", "Test"]];
@@ -16,7 +16,7 @@ const LEAD =
 
 /** The page "Activity". `pageOf(id)` is the page of an object or a key, or null: then its id is not linked. */
 export function Activity({ me, query, pageOf = () => null, lead = LEAD }) {
-  const keys = useGet("/api-keys", { ...EVERY, limit: 100 });
+  const keys = useGet("/api-keys", { ...EVERY_ENVIRONMENT, limit: 100 });
   const named = (keys.data ?? []).map((key) => [key.key_id, `${key.name} (${key.key_prefix}…)`]);
   const asked = query.key_id;
   const options = asked && !named.some(([id]) => id === asked) ? [[asked, asked], ...named] : named;
@@ -30,10 +30,10 @@ export function Activity({ me, query, pageOf = () => null, lead = LEAD }) {
   const columns = [
     { name: "created_at", label: "When", sort: true, show: (row) => html`<${Time} at=${row.created_at} />` },
     { name: "key_id", label: "Who", show: (row) => html`<${Who} row=${row} me=${me} pageOf=${pageOf} />` },
-    { name: "route", label: "What", show: (row) => html`<span title=${`${row.method} ${row.route}`}>${deed(row)}</span>` },
+    { name: "route", label: "What", show: (row) => html`<span title=${`${row.method} ${row.route}`}>${activityWords(row)}</span>` },
     { name: "object_id", label: "On what", show: (row) => html`<${What} row=${row} pageOf=${pageOf} />` },
   ];
-  const everything = me.type === "production" && !query.type ? EVERY : {};
+  const everything = me.type === "production" && !query.type ? EVERY_ENVIRONMENT : {};
   return html`<${Page} title="Activity" lead=${lead}>
     <${List} path="/activity" label="Activity" columns=${columns} filters=${filters} query=${everything}
       empty=${html`<${Empty} title="Nothing was changed yet">Whatever your keys change shows up here.<//>`} />

@@ -1,5 +1,5 @@
 // What a changing request did, in a person's words, by its method and route.
-const DEEDS = {
+const WORDS = {
   "POST /addresses": "Made an address",
   "PUT /addresses/{address}": "Renamed an address",
   "DELETE /addresses/{address}": "Archived an address",
@@ -65,7 +65,7 @@ const DEEDS = {
 };
 
 /** The routes that have words: a test compares them with the API's own. */
-export const ROUTES = Object.keys(DEEDS);
+export const ROUTES = Object.keys(WORDS);
 
 /** What was done, in words; the request itself where there are none. */
-export const deed = ({ method, route }) => DEEDS[`${method} ${route}`] ?? `${method} ${route}`;
+export const activityWords = ({ method, route }) => WORDS[`${method} ${route}`] ?? `${method} ${route}`;

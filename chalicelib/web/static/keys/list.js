@@ -5,7 +5,7 @@ import { Empty, Page, Status, Time } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
-import { EVERY } from "./known.js";
+import { EVERY_ENVIRONMENT } from "./environments.js";
 import { Unstored } from "./unstored.js";
 import { kind, summary } from "./words.js";
 
@@ -42,7 +42,7 @@ export default function Keys({ me }) {
   ];
   const generate = can("keys:write") && html`<${Link} to="/settings/keys/new" class="button">Generate New Key<//>`;
   return html`<${Page} title="API keys" actions=${generate} lead=${LEAD}>
-    <${List} path="/api-keys" label="API keys" columns=${columns} filters=${filters} query=${EVERY}
+    <${List} path="/api-keys" label="API keys" columns=${columns} filters=${filters} query=${EVERY_ENVIRONMENT}
       rowKey=${(key) => key.key_id} to=${(key) => at`/settings/keys/${key.key_id}`}
       empty=${html`<${Empty} title="No keys yet" actions=${generate}>What you make shows up here.<//>`} />
     <${Unstored} />

@@ -1,5 +1,5 @@
 // A new key, shown once. Until a person says that it is stored, it stays in this page's memory: a wrong click must not lose it.
-import { bell, useBell } from "../app/bell.js";
+import { signal, useSignal } from "../app/signal.js";
 import { Dialog } from "../app/dialog.js";
 import { useLeaveWarning } from "../app/leaving.js";
 import { Button, Copy, Notice } from "../app/parts.js";
@@ -10,14 +10,14 @@ import { html } from "../app/ui.js";
  * `{ key, name, owner, leaving }`: the key itself, what it is called, the id of the key that was signed in when it was made, and
  * whether a person said that it is stored, and is asked once more. So another page's dialog goes on where one was.
  */
-const unstored = bell(null);
+const unstored = signal(null);
 
 /** Show the answer of a request that made a key. `owner` is the id of the key that is signed in. */
 export const show = (made, owner) => unstored.set({ key: made.key, name: made.name, owner, leaving: false });
 
 /** The dialog with a key that is not stored yet, if there is one; drawn on each page about keys. */
 export function Unstored() {
-  const found = useBell(unstored);
+  const found = useSignal(unstored);
   const { me } = useSession();
   const mine = found && me && found.owner === me.key_id ? found : null;
   useLeaveWarning(Boolean(mine));

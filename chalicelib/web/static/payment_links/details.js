@@ -8,8 +8,8 @@ import { Link, go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
-import { coinName } from "../portal/coin_names.js";
-import { useCoins } from "../portal/coins.js";
+import { coinName } from "../catalogue/coin_names.js";
+import { useCoins } from "../catalogue/coins.js";
 import { changedLink, linkFields } from "./fields.js";
 import { linkPrice } from "./list.js";
 

@@ -4,7 +4,7 @@ import { Form } from "../app/form.js";
 import { Card, Failure, Loading, Page } from "../app/parts.js";
 import { go } from "../app/router.js";
 import { html } from "../app/ui.js";
-import { useCoins } from "../portal/coins.js";
+import { useCoins } from "../catalogue/coins.js";
 import { linkFields, newLink } from "./fields.js";
 
 /** The page "New payment link". */

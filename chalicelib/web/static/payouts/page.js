@@ -5,11 +5,11 @@ import { Card, Failure, Loading, Page, Progress } from "../app/parts.js";
 import { arriving } from "../app/router.js";
 import { can, me } from "../app/session.js";
 import { html, useRef, useState } from "../app/ui.js";
-import { coinOf } from "../portal/coin_names.js";
-import { coinOptions, useCoins } from "../withdrawals/coin_choice.js";
+import { coinOf } from "../catalogue/coin_names.js";
+import { coinOptions, useCoins } from "../catalogue/coin_choice.js";
 import { Check } from "./check.js";
 import { coinTable, readPayouts, toValidate, trustedOf, withResults } from "./file.js";
-import { forget, keep, kept } from "./keep.js";
+import { forget, keep, kept } from "./run_storage.js";
 import { Sending } from "./sending.js";
 
 const PRIORITIES = [["low", "Low"], ["normal", "Normal"], ["high", "High"], ["urgent", "Urgent"]];

@@ -8,7 +8,7 @@ import { Table } from "../app/list.js";
 import { Amount, Button, Card, Code, Notice, Page, Progress, Status } from "../app/parts.js";
 import { Link } from "../app/router.js";
 import { html, useEffect, useRef, useState } from "../app/ui.js";
-import { keep } from "./keep.js";
+import { keep } from "./run_storage.js";
 import { progress, results, sendAll } from "./run.js";
 
 const DRAWN = 100;

@@ -2,7 +2,7 @@
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
 import { Activity } from "../keys/activity.js";
-import { pageOf } from "./lookups.js";
+import { pageOf } from "../app/lookups.js";
 
 /** The page "Activity" of the portal. */
 export default function PortalActivity({ me, query }) {

@@ -5,7 +5,7 @@ import { Amount, Card, Code, Empty, Failure, Loading, Page, Status, Time } from 
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html, useEffect, useState } from "../app/ui.js";
-import { lookups } from "./lookups.js";
+import { lookups } from "../app/lookups.js";
 
 const NOTHING = new Set([400, 404]);
 

@@ -9,7 +9,7 @@ import { Link, arriving, go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
-import { coinFields, coinIn, useCoins } from "../withdrawals/coin_choice.js";
+import { coinFields, coinIn, useCoins } from "../catalogue/coin_choice.js";
 import { Cancel, Standing, common } from "./list.js";
 
 const COLUMNS = [

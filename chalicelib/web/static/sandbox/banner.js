@@ -8,7 +8,7 @@ import { match, useRoute } from "../app/router.js";
 import { can, isTest } from "../app/session.js";
 import { lookSoon, useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
-import { coinKey, coinName, coinOf } from "../portal/coin_names.js";
+import { coinKey, coinName, coinOf } from "../catalogue/coin_names.js";
 import { ClockForm, MineForm, PayForm, RateForm, ReorgForm, SettleForm } from "./forms.js";
 
 /** Tools that fit every page: [name, the button's text, the dialog's title, component]. */

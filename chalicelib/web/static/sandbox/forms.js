@@ -2,7 +2,7 @@
 import { Form } from "../app/form.js";
 import { amount, countOf, shorten, utc } from "../app/format.js";
 import { html } from "../app/ui.js";
-import { placeFields, useCoinList, useNetworks } from "../portal/networks.js";
+import { placeFields, useCoinList, useNetworks } from "../catalogue/networks.js";
 import { advance, mine, pay, reorganise, setRate, settle } from "./actions.js";
 
 const fixed = (name, value) => ({ name, label: name, kind: "text", value, when: () => false });

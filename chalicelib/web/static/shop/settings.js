@@ -6,7 +6,7 @@ import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useId, useRef, useState } from "../app/ui.js";
 import { pngOf } from "./images.js";
-import { inside } from "../portal/inside.js";
+import { unnested } from "../app/nested_errors.js";
 import { COLOR, USUAL, readable, shopChange, shopFields } from "./fields.js";
 
 /** The page "Checkout" of the settings. */
@@ -16,7 +16,7 @@ export default function CheckoutSettings() {
   const shop = data?.shop;
   const save = async (change) => {
     if (Object.keys(change).length === 0) return data;
-    return (await inside("shop", () => put("/merchant/settings", { shop: change }))).data;
+    return (await unnested("shop", () => put("/merchant/settings", { shop: change }))).data;
   };
   return html`<${Page} title="Checkout settings" lead="Payers see this on checkouts, payment links and claim pages, within 30 seconds.">
     <${Failure} error=${error} again=${again} />

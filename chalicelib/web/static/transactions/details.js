@@ -6,7 +6,7 @@ import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
-import { TxHash } from "../portal/explorers.js";
+import { TxHash } from "../catalogue/explorers.js";
 import { TYPES, flagOf, standing } from "./words.js";
 
 /** The page of a transaction. */

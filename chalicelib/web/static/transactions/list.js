@@ -3,8 +3,8 @@ import { at } from "../app/api.js";
 import { List } from "../app/list.js";
 import { Empty, Page } from "../app/parts.js";
 import { html } from "../app/ui.js";
-import { exportOf } from "../portal/exports.js";
-import { useNetworks } from "../portal/networks.js";
+import { exportOf } from "../app/exports.js";
+import { useNetworks } from "../catalogue/networks.js";
 import { COLUMNS } from "./columns.js";
 import { TYPES } from "./words.js";
 

@@ -7,8 +7,8 @@ import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html } from "../app/ui.js";
 import { Approval } from "./approval.js";
-import { TxHash } from "../portal/explorers.js";
-import { FiatValue } from "../portal/fiat_value.js";
+import { TxHash } from "../catalogue/explorers.js";
+import { FiatValue } from "../catalogue/fiat_value.js";
 import { FINAL, says, waitsFor } from "./words.js";
 import { State } from "./list.js";
 

@@ -6,7 +6,7 @@ import { words } from "../app/format.js";
 import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
-import { exportOf } from "../portal/exports.js";
+import { exportOf } from "../app/exports.js";
 import { STATUSES, WAITS } from "./words.js";
 
 const named = (values) => values.map((value) => [value, words(value)]);

@@ -7,7 +7,7 @@ import { Link, arriving, go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useEffect, useRef, useState } from "../app/ui.js";
-import { coinFields, coinIn, useCoins } from "./coin_choice.js";
+import { coinFields, coinIn, useCoins } from "../catalogue/coin_choice.js";
 import { factsAbout, hopeless, judged } from "./check.js";
 
 const PRIORITIES = [
