@@ -30,7 +30,7 @@ function Attention({ networks }) {
   const all = [decide, waits, held, collections, strays, payments, books];
   const failed = all.find((each) => each.error);
   const items = [
-    item(decide, "/withdrawals", { view: "mine" }, "withdrawal", "needs your decision", "need your decision", "warn"),
+    item(decide, "/withdrawals", { view: "mine" }, "withdrawal", "waits for approval", "wait for approval", "warn"),
     item(held, "/held", {}, "deposit", "can be released", "can be released", "calm"),
     item(collections, "/collections", {}, "collection", "needs your decision", "need your decision", "warn"),
     item(strays, "/strays", { status: "open" }, "stray payment", "is undecided", "are undecided", "warn"),

@@ -8,7 +8,7 @@ import { html } from "../app/ui.js";
 import { useCoins, useNetworks } from "./shared.js";
 import { REASONS, mayAccept, waitOf } from "./words.js";
 
-const VIEWS = [["all", "All that wait"], ["mine", "Yours to decide"]];
+const VIEWS = [["all", "All that wait"], ["mine", "For approval"]];
 
 /** The page "Waiting withdrawals". */
 export default function Withdrawals({ query }) {
@@ -40,8 +40,8 @@ export default function Withdrawals({ query }) {
     <${Tabs} label="Which" tabs=${VIEWS} chosen=${view} choose=${(next) => go("/withdrawals", next === "mine" ? { view: next } : {})}>
       <${List} path="/withdrawals/requests" label="Withdrawals" columns=${columns} filters=${shown} query=${fixed} every=${30}
         to=${(row) => at`/withdrawals/${row.id}`}
-          empty=${html`<${Empty} title=${view === "mine" ? "Nothing is yours to decide" : "No withdrawal waits"}>${
-          view === "mine" ? "Payments that look unusual, go to the grey list, or cost too much show up here." : "What is asked for is paid at once."}<//>`} />
+          empty=${html`<${Empty} title=${view === "mine" ? "Nothing waits for approval" : "No withdrawal waits"}>${
+          view === "mine" ? "Payments that look unusual, go to the grey list, or cost too much show up here, and those that wait for the signers of their merchant." : "What is asked for is paid at once."}<//>`} />
     <//>
   <//>`;
 }
