@@ -41,7 +41,9 @@ export default function Withdrawals({ query }) {
       <${List} path="/withdrawals/requests" label="Withdrawals" columns=${columns} filters=${shown} query=${fixed} every=${30}
         to=${(row) => at`/withdrawals/${row.id}`}
           empty=${html`<${Empty} title=${view === "mine" ? "Nothing waits for approval" : "No withdrawal waits"}>${
-          view === "mine" ? "Payments that look unusual, go to the grey list, or cost too much show up here, and those that wait for the signers of their merchant." : "What is asked for is paid at once."}<//>`} />
+          view === "mine"
+            ? "Payments that look unusual, go to the grey list, or cost too much, and those that merchants' signers have to sign."
+            : "What is asked for is paid at once."}<//>`} />
     <//>
   <//>`;
 }
