@@ -86,7 +86,7 @@ def test_a_withdrawal_that_waits_is_found_and_let_go_and_a_merchant_is_made(
 ) -> None:
     id = waiting(call, "0.125")
     signed_in(page, admin, "admin", which="console")
-    wait_for(page, "your decision")
+    wait_for(page, "for approval")
     go(page, "/withdrawals?view=mine")
     wait_for(page, "0.125")
     go(page, f"/withdrawals/{id}")
