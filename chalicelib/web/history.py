@@ -67,9 +67,10 @@ def receipt(frame: Frame, invoice_id: str, shown: Mapping[str, Any], price: str)
     if frame.shop.name:
         rows.append((frame.say("receipt.shop"), f'<span dir="auto">{escape(frame.shop.name)}</span>'))
     rows.append((frame.say("receipt.amount"), price))
-    first = min((one["seenAt"] for one in shown.get("payments", ()) if "seenAt" in one), default=shown.get("createdAt"))
-    if first:
-        rows.append((frame.say("receipt.date"), parts.moment(frame, first)))
+    # The payment that completed it came last.
+    paid_at = max((one["seenAt"] for one in shown.get("payments", ()) if "seenAt" in one), default=shown.get("createdAt"))
+    if paid_at:
+        rows.append((frame.say("receipt.date"), parts.moment(frame, paid_at)))
     rows.append((frame.say("receipt.invoice"), f'<code dir="ltr">{escape(invoice_id)}</code>'))
     return (
         f'<section class="receipt"><h2 class="label">{frame.say("receipt.title")}</h2><dl>{parts.facts(rows)}</dl>'
