@@ -46,6 +46,21 @@ def press_key(page: Browser, name: str, times: int = 1) -> None:
         page.tell("Input.dispatchKeyEvent", type="keyUp", key=name, code=name, windowsVirtualKeyCode=_CODES[name])
 
 
+ONCE = "document.querySelector('dialog[open] .secret code')?.textContent"
+"""The secret or claim link that is shown once and not stored yet."""
+
+
+def stored(page: Browser) -> str:
+    """What is shown once, after the person said that it is stored."""
+    wait_for(page, "It is shown this once: copy it now")
+    found = str(page.run(ONCE))
+    press(page, "I have stored it")
+    wait_for(page, "Is it stored?")
+    press(page, "Yes, close it")
+    page.wait(f"{ONCE} === undefined")
+    return found
+
+
 def fresh(browser: Browser) -> None:
     """A browser without the marks of the test before."""
     browser.requests.clear()

@@ -14,7 +14,8 @@ export function Dialog({ title, close, hold = false, wide = false, children }) {
     return () => {
       gone.current = true;
       own.close();
-      if (before?.isConnected) before.focus();
+      // What had the focus may be gone, with a page that gave way to another.
+      (before !== document.body && before?.isConnected ? before : document.querySelector("main h1"))?.focus();
     };
   }, []);
   const leave = (event) => {

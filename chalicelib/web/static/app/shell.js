@@ -4,6 +4,7 @@ import { inWords } from "./permissions.js";
 import { Button, Failure, Loading, Notice, Page, place } from "./parts.js";
 import { Link, follow, hrefTo, match, useRoute } from "./router.js";
 import { resume, signOut, useSession, watchIdleness } from "./session.js";
+import { ShownOnce } from "./shown_once.js";
 import { SearchBox, SignIn } from "./signing_in.js";
 import { Component, html, render, useCallback, useEffect, useRef, useState } from "./ui.js";
 
@@ -92,7 +93,7 @@ function Frame({ shell, me }) {
   return html`<div class="frame">
     <a class="skip" href=${location.pathname + location.hash} onClick=${skip}>To the content</a>
     <${Side} shell=${shell} me=${me} />
-    <main ref=${main}>${shell.above && html`<${shell.above} me=${me} />`}<${Content} shell=${shell} me=${me} /></main>
+    <main ref=${main}><${ShownOnce} keyId=${me.key_id} />${shell.above && html`<${shell.above} me=${me} />`}<${Content} shell=${shell} me=${me} /></main>
   </div>`;
 }
 

@@ -6,7 +6,7 @@ import { Button, Card, Code, Facts, Failure, Loading, Notice, Page, Status, Time
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
-import { Unstored, show } from "../keys/unstored.js";
+import { show } from "../keys/shown.js";
 import { Command } from "./shared.js";
 import { realmOf } from "./words.js";
 
@@ -19,7 +19,6 @@ export default function Merchant({ params, me }) {
     <${Failure} error=${error} again=${again} />
     ${loading && !data && html`<${Loading} />`}
     ${data && html`<${One} merchant=${data} me=${me} put=${keep} again=${again} />`}
-    <${Unstored} />
   <//>`;
 }
 

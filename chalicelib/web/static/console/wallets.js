@@ -3,11 +3,11 @@ import { post } from "../app/api.js";
 import { Dialog, useDialog } from "../app/dialog.js";
 import { compare, words } from "../app/format.js";
 import { Form } from "../app/form.js";
-import { useLeaveWarning } from "../app/leaving.js";
 import { Table } from "../app/list.js";
-import { Amount, Button, Card, Code, Copy, Empty, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
+import { Amount, Button, Card, Code, Empty, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
 import { go } from "../app/router.js";
 import { can } from "../app/session.js";
+import { showOnce } from "../app/shown_once.js";
 import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
 import { Command, useNetworks } from "./shared.js";
@@ -24,6 +24,7 @@ export default function Wallets({ query, me }) {
   const registered = (result) => {
     close();
     make(result);
+    if (result.privateKey) show(result);
     again();
   };
   const choose = (change) => go("/wallets", { ...query, ...change }, { replace: true });
@@ -108,11 +109,18 @@ function Register({ networks, me, done, cancel }) {
     <${Form} fields=${fields} action="Register" submit=${submit} done=${done} cancel=${cancel} />`;
 }
 
+function show(wallet) {
+  showOnce({
+    title: "The private key of a sandbox wallet", secret: wallet.privateKey, name: "The private key",
+    words: html`<p>Whoever has it can move what this wallet holds. Keep it where nobody else reads it.</p>`,
+    facts: [["Network", wallet.network], ["What for", ROLES[wallet.type] ?? wallet.type],
+      ["Address", html`<code>${wallet.address}</code>`]],
+    lost: "The service pays with it all the same: it keeps the key encrypted.",
+  });
+}
+
 function Made({ wallet }) {
-  useLeaveWarning(Boolean(wallet.privateKey));
   return html`<${Notice}
     tone="good" title=${`Registered: ${wallet.network}, ${(ROLES[wallet.type] ?? wallet.type).toLowerCase()}`}>
-    <p><${Code} value=${wallet.address} head=${42} /></p>
-    ${wallet.privateKey
-      && html`<p>Its private key is shown this once. Keep it where nobody else reads it: <code>${wallet.privateKey}</code> <${Copy} value=${wallet.privateKey} what="private key" /></p>`}<//>`;
+    <p><${Code} value=${wallet.address} head=${42} /></p><//>`;
 }

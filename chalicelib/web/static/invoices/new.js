@@ -3,10 +3,10 @@ import { at, post } from "../app/api.js";
 import { Form } from "../app/form.js";
 import { Amount, Button, Card, Copy, Facts, Failure, Loading, Notice, Out, Page, Time } from "../app/parts.js";
 import { fiat } from "../app/format.js";
-import { useLeaveWarning } from "../app/leaving.js";
 import { Link, arriving } from "../app/router.js";
 import { html, useState } from "../app/ui.js";
 import { useCoins } from "../catalogue/coins.js";
+import { showSecret } from "../webhooks/shown.js";
 import { DETAILS, invoiceOf } from "./fields.js";
 import { priceFields } from "./price_fields.js";
 
@@ -14,18 +14,22 @@ import { priceFields } from "./price_fields.js";
 export default function NewInvoice() {
   const coins = useCoins();
   const [made, set] = useState(null);
+  const done = (invoice) => {
+    arriving.now = true;
+    set(invoice);
+    if (invoice.webhookSecret) showSecret("The signing secret of this invoice's webhook", invoice.webhookSecret);
+  };
   if (made) return html`<${Made} invoice=${made} again=${() => { arriving.now = true; set(null); }} />`;
   return html`<${Page} title="New invoice" lead="One payer, one amount. You get a link to a page where it is paid.">
     <${Failure} error=${coins.error} again=${coins.again} title="The coins could not be loaded" />
     ${coins.ready || coins.error
       ? html`<${Card}><${Form} fields=${[...priceFields(coins), ...DETAILS]} action="Make the invoice"
-          submit=${async (values, { key }) => (await post("/invoices", invoiceOf(values), { key })).data} done=${(invoice) => { arriving.now = true; set(invoice); }} /><//>`
+          submit=${async (values, { key }) => (await post("/invoices", invoiceOf(values), { key })).data} done=${done} /><//>`
       : html`<${Loading} />`}
   <//>`;
 }
 
 function Made({ invoice, again }) {
-  useLeaveWarning(Boolean(invoice.webhookSecret));
   const price = invoice.fiatAmount ? fiat(invoice.fiatAmount, invoice.fiatCurrency) : html`<${Amount} value=${invoice.amount} symbol=${invoice.symbol} />`;
   return html`<${Page} title="The invoice is made">
     <${Notice} tone="good" title="Send this link to the payer">The page shows what to pay, where to, and when it has arrived.<//>
@@ -35,8 +39,6 @@ function Made({ invoice, again }) {
       ["Your id", invoice.externalId],
       ["Can be paid until", html`<${Time} at=${invoice.expiresAt} />`],
     ]} /><//>
-    ${invoice.webhookSecret && html`<${Card} title="Signing secret of its webhook"><${Notice} tone="warn" title="It is shown now and never again">
-      <p>Keep it where your receiver checks signatures.</p><p><code>${invoice.webhookSecret}</code> <${Copy} value=${invoice.webhookSecret} what="signing secret" /></p><//><//>`}
     <div class="actions"><${Link} to=${at`/invoices/${invoice.id}`} class="button">Open the invoice<//>
       <${Button} tone="quiet" onClick=${again}>Make another<//></div>
   <//>`;

@@ -3,15 +3,17 @@ import { at, post } from "../app/api.js";
 import { Ask, useDialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
 import { fiat } from "../app/format.js";
-import { useLeaveWarning } from "../app/leaving.js";
-import { Amount, Card, Copy, Facts, Failure, Loading, Notice, Out, Page, Status, Time } from "../app/parts.js";
+import { Amount, Card, Facts, Failure, Loading, Notice, Out, Page, Status, Time } from "../app/parts.js";
 import { Link, arriving } from "../app/router.js";
+import { showOnce } from "../app/shown_once.js";
 import { useGet } from "../app/use.js";
 import { html, useRef, useState } from "../app/ui.js";
 import { coinName, coinOf } from "../catalogue/coin_names.js";
 import { useCoins } from "../catalogue/coins.js";
 import { refundable } from "./actions.js";
 import { refundFields, refundOf } from "./refund_fields.js";
+
+const LOST = "If the link is lost, cancel the refund and make another.";
 
 /** The page "Refund". */
 export default function Refund({ params }) {
@@ -44,6 +46,7 @@ export default function Refund({ params }) {
         if (!refund) return;
         arriving.now = true;
         set(refund);
+        if (refund.claimUrl) show(refund);
       }} />`}
   <//>`;
 }
@@ -70,19 +73,27 @@ function Summary({ values, invoice }) {
   ]} />${values.to === "address" && html`<p>Nobody can take it back from there: compare the address with what the payer told you.</p>`}`;
 }
 
+function show(refund) {
+  showOnce({
+    title: "Send this link to the payer now", secret: refund.claimUrl, name: "The claim link",
+    words: html`<p>Whoever has the link names the address that is paid.</p>`,
+    facts: [
+      ["The payer's page", html`<${Out} href=${refund.claimUrl}>Look at it<//>`],
+      ["Can be claimed until", html`<${Time} at=${refund.expiresAt} />`],
+    ],
+    lost: LOST,
+  });
+}
+
 function Made({ refund, path }) {
-  useLeaveWarning(Boolean(refund.claimUrl));
   return html`<${Page} title="The refund is made">
-    ${refund.claimUrl && html`<${Notice} tone="warn" title="Send this link to the payer now: it is shown once">
-      <p>Whoever has the link names the address that is paid. It can not be shown again; if it is lost, cancel the refund and make another.</p>
-      <p><code class="claim">${refund.claimUrl}</code> <${Copy} value=${refund.claimUrl} what="claim link" /></p><//>`}
+    ${refund.claimUrl && html`<${Notice} title="The payer names an address by its claim link">${LOST}<//>`}
     <${Card} title="Refund"><${Facts} rows=${[
       ["Status", html`<${Status} value=${refund.status} />`],
       ["Amount", html`<${Amount} value=${refund.amount} symbol=${refund.coin} />`],
       refund.fiatAmount && ["Asked for", fiat(refund.fiatAmount, refund.fiatCurrency)],
       ["Network", refund.network],
       ["Address", refund.address && html`<code>${refund.address}</code>`],
-      refund.claimUrl && ["The payer's page", html`<${Out} href=${refund.claimUrl}>Look at it<//>`],
       refund.expiresAt && ["Can be claimed until", html`<${Time} at=${refund.expiresAt} />`],
       ["Reason", refund.reason],
     ]} /><//>

@@ -11,8 +11,8 @@ import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
 import { EVERY_ENVIRONMENT } from "./environments.js";
 import { Kind } from "./list.js";
+import { show } from "./shown.js";
 import { Terms } from "./terms.js";
-import { Unstored, show } from "./unstored.js";
 import { changed, dangers, toType } from "./words.js";
 
 const OVERLAPS = [["0", "At once"], ["3600", "After 1 hour"], ["86400", "After 1 day"], ["604800", "After 7 days"]];
@@ -27,8 +27,7 @@ export default function Key({ params, me }) {
     return html`<${Page} title="API key">
       <${Failure} error=${error} again=${again} />${loading && html`<${Loading} />`}
       ${data && html`<${Empty} title="No such key" actions=${all}>It may be another merchant's.
-        A test key sees no production keys.<//>`}
-      <${Unstored} /><//>`;
+        A test key sees no production keys.<//>`}<//>`;
   }
   return html`<${Found} record=${key} me=${me} again=${again} keep=${keep} error=${error} />`;
 }
@@ -61,7 +60,6 @@ function Found({ record, me, again, keep, error }) {
       : html`<${Shown} record=${record} />`}
     ${doing === "rotate" && html`<${Rotate} record=${record} me=${me} finish=${finish} leave=${() => does(null)} />`}
     ${doing === "revoke" && html`<${Revoke} record=${record} own=${own} finish=${finish} leave=${() => does(null)} />`}
-    <${Unstored} />
   <//>`;
 }
 
@@ -110,7 +108,7 @@ function Rotate({ record, me, finish, leave }) {
   const submit = async ({ overlap }, { key }) => {
     const { data } = await post(at`/api-keys/${record.key_id}/rotate`, { overlap: Number(overlap) }, { key });
     // Shown before anything else can fail: there is no second look at it.
-    show(data, own ? data.key_id : me.key_id);
+    show(data, me.key_id, data.key_id);
     if (own) await signIn(data.key);
     return data;
   };

@@ -6,7 +6,6 @@ import { Link } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
 import { EVERY_ENVIRONMENT } from "./environments.js";
-import { Unstored } from "./unstored.js";
 import { kind, summary } from "./words.js";
 
 export const Kind = ({ of }) =>
@@ -45,6 +44,5 @@ export default function Keys({ me }) {
     <${List} path="/api-keys" label="API keys" columns=${columns} filters=${filters} query=${EVERY_ENVIRONMENT}
       rowKey=${(key) => key.key_id} to=${(key) => at`/settings/keys/${key.key_id}`}
       empty=${html`<${Empty} title="No keys yet" actions=${generate}>What you make shows up here.<//>`} />
-    <${Unstored} />
   <//>`;
 }

@@ -4,7 +4,7 @@ import { Card, Notice, Page } from "../app/parts.js";
 import { go } from "../app/router.js";
 import { html } from "../app/ui.js";
 import { Terms } from "./terms.js";
-import { Unstored, show } from "./unstored.js";
+import { show } from "./shown.js";
 import { made } from "./words.js";
 
 /** The page "Generate New Key". */
@@ -18,6 +18,5 @@ export default function NewKey({ me }) {
     ${me.type === "test" && html`<${Notice}>You are signed in with a test key, which makes test keys.
       Sign in with a production key to make one for real money.<//>`}
     <${Card}><${Terms} me=${me} action="Generate key" submit=${submit} done=${done} cancel=${() => go("/settings/keys")} /><//>
-    <${Unstored} />
   <//>`;
 }

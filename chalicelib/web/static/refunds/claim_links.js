@@ -1,12 +1,11 @@
 // Claim links (payout links): money for somebody whose address is not known. Whoever has the link is paid, so it is shown once.
 import { at, post } from "../app/api.js";
-import { Dialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
-import { useLeaveWarning } from "../app/leaving.js";
 import { List } from "../app/list.js";
-import { Amount, Button, Card, Code, Copy, Empty, Facts, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
+import { Amount, Card, Code, Empty, Facts, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
 import { Link, arriving, go } from "../app/router.js";
 import { can } from "../app/session.js";
+import { showOnce } from "../app/shown_once.js";
 import { useGet } from "../app/use.js";
 import { html, useState } from "../app/ui.js";
 import { coinFields, coinIn, useCoins } from "../catalogue/coin_choice.js";
@@ -56,12 +55,17 @@ function One({ id }) {
 function New() {
   const [made, keep] = useState(null);
   const { coins, balances, loading, error, again } = useCoins();
-  if (made) return html`<${Made} made=${made} />`;
+  if (made) return html`<${Unseen} made=${made} />`;
   if (loading && !coins && can("coins:read")) return html`<${Page} title="New claim link"><${Loading} /><//>`;
   const submit = async (values, { key }) => {
     const body = { ...coinIn(values), amount: values.amount, expiresIn: Number(values.expiresIn) };
     if (values.description) body.description = values.description;
     return (await post("/payout-links", body, { key })).data;
+  };
+  const done = (link) => {
+    if (link.claimUrl) return show(link);
+    arriving.now = true;
+    return keep(link);
   };
   const fields = [
     ...coinFields(coins, balances),
@@ -74,26 +78,23 @@ function New() {
   return html`<${Page} title="New claim link">
     <${Failure} error=${error} again=${again} />
     <${Card}><${Form} fields=${fields} action="Make the link" submit=${submit}
-      done=${(link) => { arriving.now = true; keep(link); }} /><//><//>`;
+      done=${done} /><//><//>`;
 }
 
-/** The link, this once. Leaving the tab asks first. */
-function Made({ made }) {
-  useLeaveWarning();
-  if (!made.claimUrl) {
-    return html`<${Page} title="The link is made"><${Notice} tone="warn" title="Its address can not be shown again">
-      Cancel it and make another if you do not have it.<//>
-      <div class="actions"><${Link} to=${at`/claim-links/${made.id}`} class="button">To the link<//></div><//>`;
-  }
-  // A dialog that only its button leaves: the menu behind it would take the link away.
-  return html`<${Page} title="The link is made"><${Dialog}
-    title=${`${made.amount} ${made.coin.toUpperCase()} on ${made.network}`} close=${() => {}} hold>
-    <${Notice} tone="warn"
-      title="Copy it now: it is shown this once">Whoever has this link is paid, once. Send it to its payee alone.<//>
-    <pre dir="ltr" tabindex="0" aria-label="The link">${made.claimUrl}</pre>
-    <${Facts} rows=${[["Usable until", html`<${Time} at=${made.expiresAt} ago />`], ["Id", html`<${Code} value=${made.id}
-      what="id" />`]]} />
-    <div class="actions"><${Copy} value=${made.claimUrl} label="Copy the link" />
-      <${Button} tone="quiet" onClick=${() => go(at`/claim-links/${made.id}`)}>I have it<//></div>
-  <//><//>`;
+/** The page of the new link, and over it the link itself, this once. */
+function show(made) {
+  showOnce({
+    title: `${made.amount} ${made.coin.toUpperCase()} on ${made.network}`, secret: made.claimUrl, name: "The claim link",
+    words: html`<p>Whoever has this link is paid, once. Send it to its payee alone.</p>`,
+    facts: [["Usable until", html`<${Time} at=${made.expiresAt} ago />`], ["Id", html`<${Code} value=${made.id} what="id" />`]],
+    lost: "If it is lost, cancel this one and make another.",
+  });
+  go(at`/claim-links/${made.id}`);
+}
+
+/** The same request again made nothing new: its answer has no link. */
+function Unseen({ made }) {
+  return html`<${Page} title="The link is made"><${Notice} tone="warn" title="Its address can not be shown again">
+    Cancel it and make another if you do not have it.<//>
+    <div class="actions"><${Link} to=${at`/claim-links/${made.id}`} class="button">To the link<//></div><//>`;
 }

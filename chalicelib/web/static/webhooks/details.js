@@ -10,7 +10,7 @@ import { html } from "../app/ui.js";
 import { Deliveries } from "./deliveries.js";
 import { ROTATION, webhookBody, webhookFields } from "./fields.js";
 import { Redeliveries } from "./redeliveries.js";
-import { Secret } from "./secret.js";
+import { showSecret } from "./shown.js";
 import { eventWords, health } from "./words.js";
 
 const TABS = [["deliveries", "Deliveries"], ["again", "Send again"], ["events", "What it is told"]];
@@ -108,11 +108,13 @@ function Change({ webhook, path, show, close }) {
 }
 
 function Rotate({ path, close }) {
-  const [made, show] = useDialog();
-  if (made) return html`<${Secret} title="Your webhook's new secret" secret=${made.secret} close=${close} />`;
+  const done = (made) => {
+    showSecret("Your webhook's new secret", made.secret);
+    close();
+  };
   const submit = async ({ overlap }, options) => (await post(`${path}/rotate-secret`, { overlap: Number(overlap) },
     options)).data;
   return html`<${Dialog} title="Give it a new secret" close=${close}>
-    <${Form} fields=${ROTATION} action="Make the secret" submit=${submit} done=${show} cancel=${close} />
+    <${Form} fields=${ROTATION} action="Make the secret" submit=${submit} done=${done} cancel=${close} />
   <//>`;
 }

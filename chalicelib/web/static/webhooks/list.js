@@ -9,7 +9,7 @@ import { go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { html } from "../app/ui.js";
 import { webhookBody, webhookFields } from "./fields.js";
-import { Secret } from "./secret.js";
+import { showSecret } from "./shown.js";
 import { health } from "./words.js";
 
 const told = (webhook) => (webhook.events.includes("*") ? "Everything" : countOf(webhook.events.length, "event"));
@@ -43,11 +43,12 @@ export default function Webhooks() {
 }
 
 function NewWebhook({ close }) {
-  const [made, show] = useDialog();
-  const done = () => go(at`/webhooks/${made.id}`);
-  if (made) return html`<${Secret} title="Your webhook's secret" secret=${made.secret} close=${done} />`;
+  const done = (made) => {
+    showSecret("Your webhook's secret", made.secret);
+    go(at`/webhooks/${made.id}`);
+  };
   const submit = async (values, options) => (await post("/webhooks", webhookBody(values), options)).data;
   return html`<${Dialog} title="New webhook" close=${close}>
-    <${Form} fields=${webhookFields()} action="Make it" submit=${submit} done=${show} cancel=${close} />
+    <${Form} fields=${webhookFields()} action="Make it" submit=${submit} done=${done} cancel=${close} />
   <//>`;
 }
