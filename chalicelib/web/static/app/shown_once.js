@@ -19,6 +19,13 @@ export function showOnce(shown) {
   held.set([...held.value, { owners: [me()?.key_id], ...shown }]);
 }
 
+/** Show the secret that signs messages to a webhook, an endpoint's or an invoice's own one. */
+export const showSigningSecret = (title, secret) => showOnce({
+  title, secret, name: "The signing secret",
+  words: html`<p>Your receiver verifies with it that a message is ours. Keep it where your receiver checks signatures.</p>`,
+  lost: "A secret that is lost has to be replaced.",
+});
+
 /** The dialog with the oldest of them that the key `keyId` may see; drawn by the frame. */
 export function ShownOnce({ keyId }) {
   const shown = useSignal(held).find(({ owners }) => owners.includes(keyId));

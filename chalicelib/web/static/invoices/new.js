@@ -4,9 +4,9 @@ import { Form } from "../app/form.js";
 import { Amount, Button, Card, Copy, Facts, Failure, Loading, Notice, Out, Page, Time } from "../app/parts.js";
 import { fiat } from "../app/format.js";
 import { Link, arriving } from "../app/router.js";
+import { showSigningSecret } from "../app/shown_once.js";
 import { html, useState } from "../app/ui.js";
 import { useCoins } from "../catalogue/coins.js";
-import { showSecret } from "../webhooks/shown.js";
 import { DETAILS, invoiceOf } from "./fields.js";
 import { priceFields } from "./price_fields.js";
 
@@ -17,7 +17,7 @@ export default function NewInvoice() {
   const done = (invoice) => {
     arriving.now = true;
     set(invoice);
-    if (invoice.webhookSecret) showSecret("The signing secret of this invoice's webhook", invoice.webhookSecret);
+    if (invoice.webhookSecret) showSigningSecret("The signing secret of this invoice's webhook", invoice.webhookSecret);
   };
   if (made) return html`<${Made} invoice=${made} again=${() => { arriving.now = true; set(null); }} />`;
   return html`<${Page} title="New invoice" lead="One payer, one amount. You get a link to a page where it is paid.">

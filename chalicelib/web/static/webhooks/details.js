@@ -6,11 +6,11 @@ import { Button, Card, Code, Facts, Failure, Loading, Notice, Page, Status, Tabs
 import { Link, go } from "../app/router.js";
 import { can } from "../app/session.js";
 import { lookSoon, useGet } from "../app/use.js";
+import { showSigningSecret } from "../app/shown_once.js";
 import { html } from "../app/ui.js";
 import { Deliveries } from "./deliveries.js";
 import { ROTATION, webhookBody, webhookFields } from "./fields.js";
 import { Redeliveries } from "./redeliveries.js";
-import { showSecret } from "./shown.js";
 import { eventWords, health } from "./words.js";
 
 const TABS = [["deliveries", "Deliveries"], ["again", "Send again"], ["events", "What it is told"]];
@@ -109,7 +109,7 @@ function Change({ webhook, path, show, close }) {
 
 function Rotate({ path, close }) {
   const done = (made) => {
-    showSecret("Your webhook's new secret", made.secret);
+    showSigningSecret("Your webhook's new secret", made.secret);
     close();
   };
   const submit = async ({ overlap }, options) => (await post(`${path}/rotate-secret`, { overlap: Number(overlap) },

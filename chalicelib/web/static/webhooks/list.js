@@ -7,9 +7,9 @@ import { Button, Empty, Page, Status, Time } from "../app/parts.js";
 import { countOf, shorten } from "../app/format.js";
 import { go } from "../app/router.js";
 import { can } from "../app/session.js";
+import { showSigningSecret } from "../app/shown_once.js";
 import { html } from "../app/ui.js";
 import { webhookBody, webhookFields } from "./fields.js";
-import { showSecret } from "./shown.js";
 import { health } from "./words.js";
 
 const told = (webhook) => (webhook.events.includes("*") ? "Everything" : countOf(webhook.events.length, "event"));
@@ -44,7 +44,7 @@ export default function Webhooks() {
 
 function NewWebhook({ close }) {
   const done = (made) => {
-    showSecret("Your webhook's secret", made.secret);
+    showSigningSecret("Your webhook's secret", made.secret);
     go(at`/webhooks/${made.id}`);
   };
   const submit = async (values, options) => (await post("/webhooks", webhookBody(values), options)).data;
