@@ -1,5 +1,5 @@
-// Secrets and claim links that the API answers once, such as a new key. The frame holds them over every page: a click on the menu
-// or a step back must not lose one.
+// Secrets and claim links that the API answers once, such as a new key. The frame holds them over every page: a click on
+// the menu or a step back must not lose one.
 import { Dialog } from "./dialog.js";
 import { useLeaveWarning } from "./leaving.js";
 import { Button, Copy, Facts, Notice } from "./parts.js";
@@ -11,9 +11,9 @@ import { html, useLayoutEffect, useRef, useState } from "./ui.js";
 const held = signal([]);
 
 /**
- * Show `secret` until a person says that it is stored. `title` stands over it, `name` names it to a screen reader ("API key"), `words`
- * say what it is for, `facts` are rows about it, `lost` says what to do without it. `owners` are the ids of the keys that see it:
- * the one that is signed in, unless another comes in its place.
+ * Show `secret` until a person says that it is stored. `title` stands over it, `name` names it to a screen reader,
+ * `words` say what it is for, `facts` are rows about it, `lost` says what to do without it. `owners` are the ids of the
+ * keys that see it: the one that is signed in, unless others are given.
  */
 export function showOnce(shown) {
   held.set([...held.value, { owners: [me()?.key_id], ...shown }]);
@@ -38,7 +38,8 @@ function Shown({ shown }) {
   return html`<${Dialog} title=${title} hold wide>
     <${Notice} tone="warn" title="It is shown this once: copy it now">Nobody can show it to you again.<//>
     ${words}
-    <p class="secret"><code dir="ltr" tabindex="0" aria-label=${name}>${secret}</code><${Copy} value=${secret} what=${name} /></p>
+    <p class="secret"><code dir="ltr" tabindex="0" aria-label=${name}>${secret}</code>
+      <${Copy} value=${secret} what=${name} /></p>
     ${facts && html`<${Facts} rows=${facts} />`}
     <${Leave} lost=${lost} leave=${() => held.set(held.value.filter((each) => each !== shown))} />
   <//>`;
