@@ -24,7 +24,7 @@ def held(page: Browser, tmp_path: Path, name: str) -> str:
         assert page.run("document.documentElement.scrollWidth") <= width
         page.screenshot(tmp_path / f"{name}-{width}-{scheme}.png")
     look(page)
-    assert page.run(WARNED), "the browser asks before the tab is left"
+    assert page.wait(WARNED), "the browser asks before the tab is left"
     here = page.run("location.hash")
     press_key(page, "Escape", 2)
     go(page, "/key")
@@ -45,7 +45,7 @@ def test_the_secret_of_an_invoices_own_webhook(page: Browser, service: dict[str,
     press(page, "Make the invoice")
     secret = held(page, tmp_path, "invoice-secret")
     assert secret.startswith("whsec_") and stored(page) == secret
-    assert not page.run(WARNED)
+    page.wait(WARNED, lambda asked: not asked)
     assert secret not in page.run("document.documentElement.innerHTML + location.href + JSON.stringify(sessionStorage)")
 
 
