@@ -201,3 +201,8 @@ def test_imports_of_folders_point_downwards() -> None:
     wrong = {pair for pair in between - shared if layer(pair[0]) <= layer(pair[1])} | alone
     assert not wrong, "upwards or sideways: " + ", ".join(f"{own} imports {other}" for own, other in sorted(wrong))
     assert shared <= between, f"no longer needed: {sorted(shared - between)}"
+
+
+def test_no_line_of_a_module_is_too_long() -> None:
+    long = [f"{path}:{at}" for path, text in ours().items() for at, line in enumerate(text.split("\n"), 1) if len(line) > 128]
+    assert not long, ", ".join(long)

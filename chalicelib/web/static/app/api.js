@@ -45,7 +45,8 @@ export function address(base, path, query = {}) {
   }
   const text = wanted.toString();
   if (SECRET.test(text) || SECRET.test(parts.join("/"))) {
-    throw new ApiFailure("That has an API key in it: it was not looked for, and went nowhere.", { status: 400, code: "NOT_SENT" });
+    throw new ApiFailure("That has an API key in it: it was not looked for, and went nowhere.",
+      { status: 400, code: "NOT_SENT" });
   }
   return `${base}v1/${parts.join("/")}${text ? `?${text}` : ""}`;
 }
@@ -105,7 +106,10 @@ function inWords(text) {
   return found.map(({ field, words }) => ({ field, value: null, constraints: [words] }));
 }
 
-/** One request: `{ data, page, replayed }`, where `replayed` says that the same request was answered before. `options`: `query`, `body`, `key` (Idempotency-Key), `signal`, and `as`: a key other than this tab's, to sign in with. */
+/**
+ * One request: `{ data, page, replayed }`, where `replayed` says that the same request was answered before. `options`: `query`,
+ * `body`, `key` (Idempotency-Key), `signal`, and `as`: a key other than this tab's, to sign in with.
+ */
 export async function request(method, path, options = {}) {
   const key = options.as ?? readKey();
   if (!key) throw new ApiFailure("Nobody is signed in.", { status: 401, code: "INVALID_API_KEY" });
@@ -113,7 +117,8 @@ export async function request(method, path, options = {}) {
   const timer = setTimeout(() => ended.abort("time"), PATIENCE);
   options.signal?.addEventListener("abort", () => ended.abort("caller"), { once: true });
   try {
-    const answer = await fetch(address(new URL(document.baseURI).pathname, path, options.query), settings(method, key, options, ended));
+    const answer = await fetch(address(new URL(document.baseURI).pathname, path, options.query),
+      settings(method, key, options, ended));
     return await read(answer, options.as ? null : key);
   } catch (error) {
     throw ended.signal.aborted ? stopped(ended.signal.reason) : connection(error);

@@ -16,12 +16,15 @@ export function Bars({ title, bars, labels = ["Day", "Amount"] }) {
         const high = most > 0 ? Math.max(bar.value > 0 ? 2 : 0, (bar.value / most) * (HEIGHT - 8)) : 0;
         return html`<g key=${bar.label}><title>${`${bar.label}: ${bar.text}`}</title>
           <rect class="reach" x=${place * step} y="0" width=${step} height=${HEIGHT} />
-          <rect class="bar" x=${place * step + step * 0.14} y=${HEIGHT - high} width=${step * 0.72} height=${high} rx="2" /></g>`;
+          <rect class="bar" x=${place * step + step * 0.14} y=${HEIGHT - high} width=${step * 0.72}
+            height=${high} rx="2" /></g>`;
       })}
     </svg>
-    <div class="ticks" aria-hidden="true">${bars.map((bar, place) => html`<span key=${bar.label}>${place % every === 0 && bar.label}</span>`)}</div>
+    <div class="ticks" aria-hidden="true">
+      ${bars.map((bar, place) => html`<span key=${bar.label}>${place % every === 0 && bar.label}</span>`)}</div>
     <details><summary>As a table</summary><div class="scroll"><table><caption class="hidden">${title}</caption>
       <thead><tr>${labels.map((label) => html`<th key=${label} scope="col">${label}</th>`)}</tr></thead>
-      <tbody>${bars.map((bar) => html`<tr key=${bar.label}><th scope="row">${bar.label}</th><td>${bar.text}</td></tr>`)}</tbody></table></div></details>
+      <tbody>${bars.map((bar) => html`<tr key=${bar.label}><th scope="row">${bar.label}</th><td>${bar.text}</td></tr>`)}</tbody>
+      </table></div></details>
   </figure>`;
 }

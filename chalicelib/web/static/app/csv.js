@@ -26,8 +26,8 @@ export const csvHead = (columns) => `${columns.map((column) => cell(column.label
 export const toCsv = (columns, rows) => csvHead(columns) + csvLines(columns, rows);
 
 /**
- * The rows of a CSV text as lists of cells; empty lines are left out. The separator is the comma, or the semicolon or tab where the
- * first line has more of them. Raises SyntaxError, with the line, for a quote that is never closed.
+ * The rows of a CSV text as lists of cells; empty lines are left out. The separator is the comma, or the semicolon or tab where
+ * the first line has more of them. Raises SyntaxError, with the line, for a quote that is never closed.
  */
 export function parseCsv(text) {
   const source = String(text).replace(/^\uFEFF/, "");

@@ -29,14 +29,16 @@ export function Dialog({ title, close, hold = false, wide = false, children }) {
     else close();
   };
   return html`<dialog ref=${dialog} class=${wide ? "wide" : ""} aria-labelledby=${id} onCancel=${leave} onClose=${closed}>
-    <header class="top"><h2 id=${id}>${title}</h2>${!hold && html`<button type="button" class="close" aria-label="Close" onClick=${close}>×</button>`}</header>
+    <header class="top"><h2 id=${id}>${title}</h2>
+      ${!hold && html`<button type="button" class="close" aria-label="Close" onClick=${close}>×</button>`}</header>
     ${children}
   </dialog>`;
 }
 
 /**
- * A question before something is done. `words` say what will happen, `action` is the button's text. Where `typed` is given, a person
- * must type exactly this text before the button works. `run()` does it; `close(result)` comes after it and when a person leaves.
+ * A question before something is done. `words` say what will happen, `action` is the button's text. Where `typed` is given, a
+ * person must type exactly this text before the button works. `run()` does it; `close(result)` comes after it and when a person
+ * leaves.
  */
 export function Ask({ title, words, action, tone = "main", typed, run, close, children }) {
   const [entered, enter] = useState("");
@@ -62,7 +64,8 @@ export function Ask({ title, words, action, tone = "main", typed, run, close, ch
   return html`<${Dialog} title=${title} close=${() => close()} hold=${busy}>
     <form class="form" onSubmit=${go} autocomplete="off">
       <div class="said">${typeof words === "string" ? html`<p>${words}</p>` : words}</div>${children}
-      ${typed !== undefined && html`<div class="field"><label for=${id}>Type <code class="plain">${typed}</code> to go on</label>
+      ${typed !== undefined
+        && html`<div class="field"><label for=${id}>Type <code class="plain">${typed}</code> to go on</label>
         <input type="text" id=${id} class="mono" value=${entered} autocomplete="off" autocapitalize="off" spellcheck=${false}
           onInput=${(event) => enter(event.currentTarget.value)} /></div>`}
       ${failure && html`<${Failure} error=${failure} />`}

@@ -1,5 +1,5 @@
-// The columns of exported lists: names as in the API, money as decimal strings, times in UTC, and the fiat value at payment with its
-// source.
+// The columns of exported lists: names as in the API, money as decimal strings, times in UTC, and the fiat value at payment
+// with its source.
 import { sum } from "./format.js";
 
 const field = (name) => ({ label: name, value: (row) => row[name] });
@@ -15,8 +15,8 @@ const valued = (of) => [
 ];
 
 /**
- * The value of an invoice's payments when they were made. One invoice is valued in one currency, so that they add up; `unknown` counts
- * the payments that nobody knew a rate for.
+ * The value of an invoice's payments when they were made. One invoice is valued in one currency, so that they add up; `unknown`
+ * counts the payments that nobody knew a rate for.
  */
 export function paidValue(invoice) {
   const values = (invoice.transactions ?? []).map((payment) => payment.fiatValue ?? null);

@@ -1,5 +1,5 @@
-// A list saved as CSV, however long it is: walks the list's cursor page by page, waits where the key's limit asks for it, and goes on
-// after an error from where it stopped. Nothing of it is kept outside of this tab's memory.
+// A list saved as CSV, however long it is: walks the list's cursor page by page, waits where the key's limit asks for it, and
+// goes on after an error from where it stopped. Nothing of it is kept outside of this tab's memory.
 import { csvHead, csvLines } from "./csv.js";
 
 export const AT_ONCE = 10_000;
@@ -18,12 +18,12 @@ export function wholeList(query = {}) {
 }
 
 /**
- * One export. `ask(query, signal)` reads a page as `{ data, page }`; `columns` are `{ label, value(row) }`; `id(row)` names a row;
- * `rest` milliseconds lie between two requests once many were sent; `sleep(ms, signal)` waits.
+ * One export. `ask(query, signal)` reads a page as `{ data, page }`; `columns` are `{ label, value(row) }`; `id(row)` names a
+ * row; `rest` milliseconds lie between two requests once many were sent; `sleep(ms, signal)` waits.
  *
- * The list is newest first, and a cursor goes on behind the last row that was read: what arrives meanwhile lies before it. So no row
- * that was there at the beginning is lost, and none comes twice. `tell()` is called whenever `state` is another one: `phase` is
- * "running", "waiting" (for `until`, in milliseconds), "failed" (with `error`), "cancelled" or "done".
+ * The list is newest first, and a cursor goes on behind the last row that was read: what arrives meanwhile lies before it. So
+ * no row that was there at the beginning is lost, and none comes twice. `tell()` is called whenever `state` is another one:
+ * `phase` is "running", "waiting" (for `until`, in milliseconds), "failed" (with `error`), "cancelled" or "done".
  */
 export class ExportJob {
   constructor({ ask, query, columns, id = (row) => row.id, rest = 250, sleep = pause, now = Date.now, tell = () => {} }) {

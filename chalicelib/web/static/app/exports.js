@@ -1,4 +1,5 @@
-// Exports of lists as CSV: the button that stands over a list, and how far the export is, on whichever page a person goes to meanwhile.
+// Exports of lists as CSV: the button that stands over a list, and how far the export is, on whichever page a person goes to
+// meanwhile.
 import { get } from "./api.js";
 import { signal, useSignal } from "./signal.js";
 import { Ask, useDialog } from "./dialog.js";
@@ -31,7 +32,8 @@ function Export({ name, label, path, query, page }) {
   return html`<${Button} tone="quiet" disabled=${busy} onClick=${() => (many ? ask() : start())}>Export CSV<//>
     ${asked && html`<${Ask} title=${`Export ${label}`} action="Start" close=${close} run=${async () => start()}
       words=${html`<p>${page.total_capped || page.total === null
-        ? `There may be more than ${amount(AT_ONCE)} rows.` : `There are ${countOf(page.total, "row")}.`} They are read page by page, which takes about
+        ? `There may be more than ${amount(AT_ONCE)} rows.`
+        : `There are ${countOf(page.total, "row")}.`} They are read page by page, which takes about
         ${duration((60 * AT_ONCE) / perMinute())} for each ${amount(AT_ONCE)} rows.</p>
         <p>You can go on working in this tab. Leave it open until the file is saved, and stay signed in.</p>`} />`}`;
 }
@@ -80,13 +82,15 @@ export function ExportProgress() {
   const stop = html`<${Button} tone="quiet" onClick=${forget}>${phase === "failed" ? "Give up" : "Cancel"}<//>`;
   if (phase === "done") {
     return html`<${Notice} tone="good" title=${`${countOf(rows, "row")} of ${label} exported`} actions=${html`
-      <${Button} tone="quiet" onClick=${() => save(job, name)}>Save the file again<//><${Button} tone="quiet" onClick=${forget}>Close<//>`}>
+      <${Button} tone="quiet" onClick=${() => save(job, name)}>Save the file again<//>
+      <${Button} tone="quiet" onClick=${forget}>Close<//>`}>
       The file is in your downloads. Cells that a spreadsheet would take for a formula begin with an apostrophe.<//>`;
   }
   if (phase === "failed") {
     return html`<${Notice} tone="bad" title=${`The export of ${label} stopped after ${countOf(rows, "row")}`} actions=${html`
       <${Button} onClick=${() => go(running)}>Go on<//>${stop}`}>
-      <p>${error?.message}</p>${advice(error) && html`<p>${advice(error)}</p>`}<p>Nothing is lost: it goes on behind the last row that was read.</p><//>`;
+      <p>${error?.message}</p>${advice(error) && html`<p>${advice(error)}</p>`}
+      <p>Nothing is lost: it goes on behind the last row that was read.</p><//>`;
   }
   return html`<section class="notice busy" aria-label=${`Export of ${label}`}><div>
     <p class="title">Exporting ${label}</p><div class="said">

@@ -76,24 +76,30 @@ export function Field({ field, id, value, values, problem, change }) {
   const input = control(field, common, value, values, change);
   const hint = field.hint && html`<p class="hint" id=${`${id}-hint`}>${field.hint}</p>`;
   const wrong = problem && html`<p class="wrong" id=${`${id}-wrong`}>${problem}</p>`;
-  if (field.kind === "check") return html`<div class="field check"><label>${input}<span>${field.label}</span></label>${hint}${wrong}</div>`;
+  if (field.kind === "check")
+    return html`<div class="field check"><label>${input}<span>${field.label}</span></label>${hint}${wrong}</div>`;
   if (field.kind === "checks") {
-    return html`<fieldset class="field" aria-describedby=${described} id=${id} tabindex="-1"><legend>${field.label}</legend>${hint}${input}${wrong}</fieldset>`;
+    return html`<fieldset class="field" aria-describedby=${described} id=${id} tabindex="-1"><legend>${field.label}</legend>
+      ${hint}${input}${wrong}</fieldset>`;
   }
-  return html`<div class="field"><label for=${id}>${field.label}${!field.required && html` <span class="soft">(optional)</span>`}</label>${input}${hint}${wrong}</div>`;
+  return html`<div class="field">
+    <label for=${id}>${field.label}${!field.required && html` <span class="soft">(optional)</span>`}</label>
+    ${input}${hint}${wrong}</div>`;
 }
 
 function control(field, common, value, values, change) {
   const type = (event) => change(event.currentTarget.value);
   const required = field.required ? "true" : null;
   if (field.kind === "check") {
-    return html`<input type="checkbox" ...${common} checked=${value} onChange=${(event) => change(event.currentTarget.checked)} />`;
+    return html`<input type="checkbox" ...${common} checked=${value}
+      onChange=${(event) => change(event.currentTarget.checked)} />`;
   }
   if (field.kind === "checks") return checks(field, value, values, change);
   if (field.kind === "select") {
     return html`<select ...${common} value=${value} aria-required=${required} onChange=${type}>
       ${(!field.required || value === "") && html`<option value="">${field.empty ?? "Choose…"}</option>`}
-      ${options(field, values).map(([name, label]) => html`<option value=${name} selected=${String(name) === value}>${label}</option>`)}
+      ${options(field, values).map(([name, label]) =>
+        html`<option value=${name} selected=${String(name) === value}>${label}</option>`)}
     </select>`;
   }
   if (["area", "list", "json"].includes(field.kind)) {
@@ -102,13 +108,17 @@ function control(field, common, value, values, change) {
   }
   const kinds = { time: "datetime-local", secret: "password" };
   const mode = { amount: "decimal", number: "decimal" }[field.kind];
-  return html`<input type=${kinds[field.kind] ?? "text"} ...${common} value=${value} inputmode=${mode} maxlength=${field.most} placeholder=${field.example}
-    aria-required=${required} autocomplete="off" autocapitalize="off" spellcheck=${false} class=${field.mono ? "mono" : ""} onInput=${type} />`;
+  return html`<input type=${kinds[field.kind] ?? "text"} ...${common} value=${value} inputmode=${mode} maxlength=${field.most}
+    placeholder=${field.example}
+    aria-required=${required} autocomplete="off" autocapitalize="off" spellcheck=${false} class=${field.mono ? "mono" : ""}
+    onInput=${type} />`;
 }
 
 function checks(field, value, values, change) {
   return html`<div class="checks">${options(field, values).map(
-    ([name, label]) => html`<label class="check" key=${name}><input type="checkbox" checked=${value.includes(name)} onChange=${(event) =>
-      change(event.currentTarget.checked ? [...value, name] : value.filter((each) => each !== name))} /><span>${label}</span></label>`,
+    ([name, label]) =>
+      html`<label class="check" key=${name}><input type="checkbox" checked=${value.includes(name)} onChange=${(event) =>
+      change(event.currentTarget.checked ? [...value, name] : value.filter((each) => each !== name))} />
+        <span>${label}</span></label>`,
   )}</div>`;
 }

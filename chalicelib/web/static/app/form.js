@@ -8,11 +8,12 @@ import { html, useEffect, useId, useRef, useState } from "./ui.js";
 const shownOf = (fields, values) => fields.filter((field) => !field.when || field.when(values));
 
 /**
- * A form. A field is `{ name, label, kind: "text" | "amount" | "number" | "select" | "check" | "checks" | "time" | "area" | "list" |
- * "json" | "secret", hint, required, options, value, when(values), example, most, empty }`; `options` are values or [value, label],
- * or a function of the values. `submit(values, { key })` sends: `values` has what was typed, converted, without what is empty; `key`
- * is the Idempotency-Key, the same until the content changes. `done(result, values)` comes after success. `below(values)` is drawn
- * above the button, `change(values)` is told of each change. `danger` colours the button; `cancel` adds a way out.
+ * A form. A field is `{ name, label, kind: "text" | "amount" | "number" | "select" | "check" | "checks" | "time" | "area" |
+ * "list" | "json" | "secret", hint, required, options, value, when(values), example, most, empty }`; `options` are values or
+ * [value, label], or a function of the values. `submit(values, { key })` sends: `values` has what was typed, converted, without
+ * what is empty; `key` is the Idempotency-Key, the same until the content changes. `done(result, values)` comes after success.
+ * `below(values)` is drawn above the button, `change(values)` is told of each change. `danger` colours the button; `cancel`
+ * adds a way out.
  */
 export function Form({ fields, action, submit, done, danger = false, below, change, cancel, say }) {
   const prefix = useId();
@@ -76,8 +77,10 @@ export function Form({ fields, action, submit, done, danger = false, below, chan
 
   return html`<form class="form" ref=${form} onSubmit=${send} novalidate autocomplete="off">
     ${failure && html`<${Failure} error=${failure} />`}
-    ${failure && again && html`<p class="fine">It may have been done. To send it once more is safe: the same request is never done twice.</p>`}
-    ${shown.map((field) => html`<${Field} key=${field.name} field=${field} id=${idOf(field.name)} value=${values[field.name]} values=${values}
+    ${failure && again
+      && html`<p class="fine">It may have been done. To send it once more is safe: the same request is never done twice.</p>`}
+    ${shown.map((field) =>
+      html`<${Field} key=${field.name} field=${field} id=${idOf(field.name)} value=${values[field.name]} values=${values}
       problem=${wrong[field.name]} change=${(value) => set(field.name, value)} />`)}
     ${below?.(values)}
     <div class="actions"><${Button} type="submit" busy=${busy} tone=${danger ? "danger" : "main"}>${action}<//>
@@ -115,4 +118,5 @@ function sorted(error, fields) {
   return { named, rest: all ? null : error };
 }
 
-const sentence = (field, own, constraints) => (field === own.name ? constraints.join(", ") : `${words(field)}: ${constraints.join(", ")}`);
+const sentence = (field, own, constraints) =>
+  (field === own.name ? constraints.join(", ") : `${words(field)}: ${constraints.join(", ")}`);

@@ -12,7 +12,9 @@ export function amount(value) {
   return `${match[1]}${whole}${match[3] === undefined ? "" : `.${match[3]}`}`;
 }
 
-/** An amount as a whole number of units of 10^-decimals. Raises RangeError for a text that is no amount, or has more decimals. */
+/**
+ * An amount as a whole number of units of 10^-decimals. Raises RangeError for a text that is no amount, or has more decimals.
+ */
 export function toUnits(text, decimals) {
   const match = AMOUNT.exec(String(text).trim());
   const part = (match?.[3] ?? "").replace(/0+$/, "");
@@ -82,7 +84,8 @@ export function moment(at, { seconds = false, zone } = {}) {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return String(at ?? "");
   return dates({
-    day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: seconds ? "2-digit" : undefined,
+    day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit",
+    second: seconds ? "2-digit" : undefined,
     timeZone: zone,
   }).format(date);
 }

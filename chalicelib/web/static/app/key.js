@@ -5,7 +5,9 @@ export const IDLE_MINUTES = 30;
 
 let refusal = () => {};
 
-/** What is done when the service refuses the key, or when nobody has touched the page for too long: `sign out`, with the reason. */
+/**
+ * What is done when the service refuses the key, or when nobody has touched the page for too long: `sign out`, with the reason.
+ */
 export function onRefusal(done) {
   refusal = done;
 }

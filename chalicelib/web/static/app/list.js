@@ -19,7 +19,8 @@ export function wanted(route, filters, fixed, plain) {
     const ops = filter.kind === "time" || filter.kind === "range" ? ["gte", "lte"] : [filter.op];
     for (const op of ops) {
       const value = route[named(filter, op)];
-      if (value) query[parameter(filter, op)] = filter.kind === "time" && !value.includes("T") ? value : value.trim?.() ?? value;
+      if (value) query[parameter(filter, op)] = filter.kind === "time" && !value.includes("T")
+        ? value : value.trim?.() ?? value;
     }
   }
   const { sort, order, cursor } = route;
@@ -32,13 +33,16 @@ export function wanted(route, filters, fixed, plain) {
 }
 
 /**
- * A list of what lies at `path`. `columns`: `{ name, label, show(row), sort, align }`, where `sort` is the API's name to sort by (true:
- * the column's own). `filters`: `{ name, label, kind: "select" | "text" | "time" | "range", options, op }`. `to(row)` is the page of a
- * row: the first column leads there, and has no button of its own (`Short`, not `Code`); `query` are parameters that never change; `empty` is shown where nothing is there at all; `every` seconds it is asked for
- * again; `plain`: the API answers all rows at once, and the pages are made here. `exportAs({ path, query, page })` draws the way to save what is shown.
+ * A list of what lies at `path`. `columns`: `{ name, label, show(row), sort, align }`, where `sort` is the API's name to sort
+ * by (true: the column's own). `filters`: `{ name, label, kind: "select" | "text" | "time" | "range", options, op }`. `to(row)`
+ * is the page of a row: the first column leads there, and has no button of its own (`Short`, not `Code`); `query` are
+ * parameters that never change; `empty` is shown where nothing is there at all; `every` seconds it is asked for again; `plain`:
+ * the API answers all rows at once, and the pages are made here. `exportAs({ path, query, page })` draws the way to save what
+ * is shown.
  */
 export function List({
-  path, columns, filters = [], to, empty, rowKey = (row) => row.id, actions, query: fixed = {}, exportAs, every = 0, plain = false, label,
+  path, columns, filters = [], to, empty, rowKey = (row) => row.id, actions, query: fixed = {}, exportAs, every = 0,
+  plain = false, label,
 }) {
   const { path: here, query: route } = useRoute();
   const query = wanted(route, filters, fixed, plain);
@@ -47,20 +51,28 @@ export function List({
   const last = useRef({ path, data: null });
   if (data !== null || error) last.current = { path, data };
   const drawn = data ?? (last.current.path === path ? last.current.data : null);
-  const { rows, page } = plain ? paged(Array.isArray(drawn) ? drawn : [], route) : { rows: Array.isArray(drawn) ? drawn : [], page: told };
+  const { rows, page } = plain
+    ? paged(Array.isArray(drawn) ? drawn : [], route) : { rows: Array.isArray(drawn) ? drawn : [], page: told };
   const filtered = filters.some((filter) => ["", "gte", "lte", filter.op].some((op) => route[named(filter, op || undefined)]));
   // From the address as it is then: a filter that was typed counts a moment later than one that was chosen.
-  const move = (change, replace = false) => go(here, { ...parse(location.hash).query, page: undefined, cursor: undefined, ...change }, { replace });
+  const move = (change, replace = false) =>
+    go(here, { ...parse(location.hash).query, page: undefined, cursor: undefined, ...change }, { replace });
   return html`<div class="list">
-    <div class="bar">${filters.length > 0 && html`<${Filters} key=${here} filters=${filters} route=${route} move=${move} filtered=${filtered} />`}
+    <div class="bar">
+      ${filters.length > 0
+        && html`<${Filters} key=${here} filters=${filters} route=${route} move=${move} filtered=${filtered} />`}
       <div class="actions">${actions}${exportAs?.({ path, query, page })}</div></div>
     ${error && html`<${Failure} error=${error} again=${again} />`}
     ${drawn === null && loading && html`<${Loading} />`}
     ${data !== null && rows.length === 0 && (filtered
-      ? html`<${Empty} title="Nothing matches" actions=${html`<${Link} to=${here} class="button quiet">Show all<//>`}>Change the filters, or show everything.<//>`
+      ? html`<${Empty} title="Nothing matches" actions=${html`<${Link} to=${here} class="button quiet">Show all<//>`}>Change the
+        filters, or show everything.<//>`
       : empty ?? html`<${Empty} />`)}
-    ${rows.length > 0 && html`<${Table} label=${label} columns=${columns} rows=${rows} to=${to} rowKey=${rowKey} route=${route} move=${move} busy=${loading} />`}
-    ${page && (rows.length > 0 || route.page || route.cursor) && html`<${Pager} page=${page} route=${route} move=${move} here=${here} shown=${rows.length} />`}
+    ${rows.length > 0
+      && html`<${Table} label=${label} columns=${columns} rows=${rows} to=${to} rowKey=${rowKey} route=${route} move=${move}
+        busy=${loading} />`}
+    ${page && (rows.length > 0 || route.page || route.cursor)
+      && html`<${Pager} page=${page} route=${route} move=${move} here=${here} shown=${rows.length} />`}
   </div>`;
 }
 
@@ -84,7 +96,10 @@ export function Table({ columns, rows, to, rowKey = (row) => row.id, route = {},
     else current.removeAttribute("tabindex");
   });
   return html`<div class="scroll" ref=${box}><table role="table" aria-label=${label} aria-busy=${busy ? "true" : null}>
-    <thead role="rowgroup"><tr role="row">${columns.map((column) => html`<${Heading} key=${column.name} column=${column} route=${route} move=${move} />`)}</tr></thead>
+    <thead role="rowgroup">
+      <tr role="row">
+        ${columns.map((column) => html`<${Heading} key=${column.name} column=${column} route=${route} move=${move} />`)}</tr>
+        </thead>
     <tbody role="rowgroup">${rows.map((row) => html`<tr role="row" key=${rowKey(row)}>${columns.map((column, place) => {
       const shown = column.show ? column.show(row) : row[column.name];
       const target = place === 0 && to?.(row);
@@ -101,7 +116,8 @@ function Heading({ column, route, move }) {
   const sorted = { asc: "ascending", desc: "descending" }[order] ?? "none";
   const next = order === "desc" ? "asc" : "desc";
   return html`<th role="columnheader" scope="col" class=${column.align ?? ""} aria-sort=${sorted}>
-    <button type="button" onClick=${() => move({ sort: by, order: next })}>${column.label}<span aria-hidden="true">${{ asc: " ↑", desc: " ↓" }[order] ?? ""}</span></button></th>`;
+    <button type="button" onClick=${() => move({ sort: by, order: next })}>${column.label}
+      <span aria-hidden="true">${{ asc: " ↑", desc: " ↓" }[order] ?? ""}</span></button></th>`;
 }
 
 /** The filters: what is chosen counts at once, what is typed after a moment. */
@@ -109,11 +125,17 @@ function Filters({ filters, route, move, filtered }) {
   const prefix = useId();
   // On a phone they are folded away, unless one of them counts.
   const [open] = useState(filtered || matchMedia("(min-width: 621px)").matches);
-  return html`<details class="fold" open=${open}><summary>Filters</summary><form class="filters" role="search" aria-label="Filters" onSubmit=${(event) => event.preventDefault()}>
+  return html`<details class="fold" open=${open}><summary>Filters</summary>
+    <form class="filters" role="search" aria-label="Filters" onSubmit=${(event) => event.preventDefault()}>
     ${filters.map((filter) => (filter.kind === "time" || filter.kind === "range"
-      ? ["gte", "lte"].map((op) => html`<${Filter} key=${filter.name + op} id=${`${prefix}-${filter.name}-${op}`} filter=${filter} op=${op} route=${route} move=${move} />`)
-      : html`<${Filter} key=${filter.name} id=${`${prefix}-${filter.name}`} filter=${filter} op=${filter.op} route=${route} move=${move} />`))}
-    ${filtered && html`<${Button} tone="quiet" onClick=${() => move(Object.fromEntries(filters.flatMap((filter) => [undefined, "gte", "lte", filter.op].map((op) => [named(filter, op), undefined]))))}>Clear<//>`}
+      ? ["gte", "lte"].map((op) => html`<${Filter} key=${filter.name + op} id=${`${prefix}-${filter.name}-${op}`}
+        filter=${filter} op=${op} route=${route} move=${move} />`)
+      : html`<${Filter} key=${filter.name} id=${`${prefix}-${filter.name}`} filter=${filter} op=${filter.op} route=${route}
+        move=${move} />`))}
+    ${filtered && html`<${Button} tone="quiet"
+      onClick=${() =>
+        move(Object.fromEntries(filters.flatMap((filter) =>
+          [undefined, "gte", "lte", filter.op].map((op) => [named(filter, op), undefined]))))}>Clear<//>`}
   </form></details>`;
 }
 
@@ -131,8 +153,11 @@ function Filter({ id, filter, op, route, move }) {
   const label = { gte: `${filter.label} from`, lte: `${filter.label} to` }[op] ?? filter.label;
   if (filter.kind === "select") {
     const options = filter.options.map((each) => (Array.isArray(each) ? each : [each, each]));
-    return html`<div class="field"><label for=${id}>${label}</label><select id=${id} value=${current} onChange=${(event) => put(event.currentTarget.value)}>
-      <option value="">All</option>${options.map(([value, text]) => html`<option value=${value} selected=${value === current}>${text}</option>`)}</select></div>`;
+    return html`<div class="field"><label for=${id}>${label}</label>
+      <select id=${id} value=${current} onChange=${(event) => put(event.currentTarget.value)}>
+      <option value="">All</option>
+      ${options.map(([value, text]) => html`<option value=${value} selected=${value === current}>${text}</option>`)}</select>
+      </div>`;
   }
   const change = (event) => {
     const value = event.currentTarget.value;
@@ -140,7 +165,8 @@ function Filter({ id, filter, op, route, move }) {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => put(value.trim()), 500);
   };
-  return html`<div class="field"><label for=${id}>${label}</label><input id=${id} type=${filter.kind === "time" ? "date" : "search"} value=${typed}
+  return html`<div class="field"><label for=${id}>${label}</label>
+    <input id=${id} type=${filter.kind === "time" ? "date" : "search"} value=${typed}
     inputmode=${filter.kind === "range" ? "decimal" : null} autocomplete="off" spellcheck=${false} onInput=${change}
     onKeyDown=${(event) => event.key === "Enter" && put(event.currentTarget.value.trim())} /></div>`;
 }
@@ -151,15 +177,18 @@ function Pager({ page, route, move, here, shown }) {
     const behind = page.page !== null && (page.page + 1) * page.limit <= DEEPEST;
     move(behind ? { page: page.page + 1 } : { cursor: page.next_cursor });
   };
-  const total = page.total === null ? `${countOf(shown, "row")} on this page` : `${page.total_capped ? "more than " : ""}${countOf(page.total, "row")}`;
+  const total = page.total === null
+    ? `${countOf(shown, "row")} on this page` : `${page.total_capped ? "more than " : ""}${countOf(page.total, "row")}`;
   const where = page.page === null ? "" : `Page ${amount(page.page)}${page.pages ? ` of ${amount(page.pages)}` : ""} · `;
   return html`<nav class="pager" aria-label="Pages">
     <p role="status">${where}${total}</p>
-    <div class="field"><label for=${id}>Rows</label><select id=${id} value=${String(page.limit)} onChange=${(event) => move({ limit: event.currentTarget.value })}>
+    <div class="field"><label for=${id}>Rows</label>
+      <select id=${id} value=${String(page.limit)} onChange=${(event) => move({ limit: event.currentTarget.value })}>
       ${SIZES.map((size) => html`<option value=${size} selected=${size === page.limit}>${size}</option>`)}</select></div>
     <div class="actions">
       ${route.cursor && html`<${Link} to=${here} query=${{ ...route, cursor: undefined }} class="button quiet">First page<//>`}
-      ${page.has_prev && page.page > 1 && html`<${Button} tone="quiet" onClick=${() => move({ page: page.page - 1 })}>Previous<//>`}
+      ${page.has_prev && page.page > 1
+        && html`<${Button} tone="quiet" onClick=${() => move({ page: page.page - 1 })}>Previous<//>`}
       ${page.has_next && html`<${Button} tone="quiet" onClick=${on}>Next<//>`}
     </div>
   </nav>`;

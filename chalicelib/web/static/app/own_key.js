@@ -12,7 +12,9 @@ export default function OwnKey({ me }) {
       ["Name", me.name],
       ["Id", html`<code>${me.key_id}</code>`],
       ["Merchant", me.merchant?.name],
-      ["Environment", html`<${Status} value=${me.type} tone=${me.type === "test" ? "warn" : "good"} label=${me.type === "test" ? "Test: sandbox, no real money" : "Production: real money"} />`],
+      ["Environment",
+        html`<${Status} value=${me.type} tone=${me.type === "test" ? "warn" : "good"}
+          label=${me.type === "test" ? "Test: sandbox, no real money" : "Production: real money"} />`],
       ["Level", me.level === "admin" ? "Admin: the operator's" : "Client"],
       ["Requests left at sign-in", html`${me.rate_limits.remaining} until <${Time} at=${me.rate_limits.reset_at} />`],
     ]} /><//>
@@ -23,5 +25,6 @@ export default function OwnKey({ me }) {
 
 function Permissions({ list, none }) {
   if (list.length === 0) return html`<p>${none}</p>`;
-  return html`<ul class="plain">${list.map(([name, words]) => html`<li key=${name}>${words} <code class="soft">${name}</code></li>`)}</ul>`;
+  return html`<ul class="plain">
+    ${list.map(([name, words]) => html`<li key=${name}>${words} <code class="soft">${name}</code></li>`)}</ul>`;
 }

@@ -1,4 +1,5 @@
-// The pieces that every page is made of: headings, cards, notices, badges, values that can be copied, links that can be trusted.
+// The pieces that every page is made of: headings, cards, notices, badges, values that can be copied, links that can be
+// trusted.
 import { amount, fiat, moment, shorten, since, utc, webLink, words } from "./format.js";
 import { arriving } from "./router.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
@@ -33,11 +34,13 @@ export function Card({ title, actions, children, class: name = "" }) {
 }
 
 const DRAWINGS = {
-  good: "M6 12.5l4 4 8-9", busy: "M12 7v5l3.5 2", calm: "M12 11v6M12 7v.5", warn: "M12 6.5v7M12 17v.5", bad: "M8 8l8 8M16 8l-8 8",
+  good: "M6 12.5l4 4 8-9", busy: "M12 7v5l3.5 2", calm: "M12 11v6M12 7v.5", warn: "M12 6.5v7M12 17v.5",
+  bad: "M8 8l8 8M16 8l-8 8",
 };
 
 export function Icon({ tone }) {
-  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><circle cx="12" cy="12" r="11" /><path d=${DRAWINGS[tone]} /></svg>`;
+  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><circle cx="12" cy="12" r="11" />
+    <path d=${DRAWINGS[tone]} /></svg>`;
 }
 
 /** How things stand. Tones: good, busy, calm, warn, bad. What is bad is read out at once. */
@@ -85,7 +88,8 @@ export function advice(error) {
 export function Failure({ error, again, title }) {
   if (!error) return null;
   const fields = (error.fields ?? []).map((each) => `${words(each.field)}: ${each.constraints.join(", ")}`);
-  return html`<${Notice} tone="bad" title=${title ?? error.message} actions=${again && html`<${Button} tone="quiet" onClick=${again}>Try again<//>`}>
+  return html`<${Notice} tone="bad" title=${title ?? error.message}
+    actions=${again && html`<${Button} tone="quiet" onClick=${again}>Try again<//>`}>
     ${title && html`<p>${error.message}</p>`}
     ${fields.map((text) => html`<p>${text}</p>`)}
     ${advice(error) && html`<p>${advice(error)}</p>`}
@@ -94,9 +98,11 @@ export function Failure({ error, again, title }) {
 }
 
 const TONES = {
-  good: ["completed", "confirmed", "active", "paid", "delivered", "success", "succeeded", "ok", "accepted", "on", "healthy", "released"],
+  good: ["completed", "confirmed", "active", "paid", "delivered", "success", "succeeded", "ok", "accepted", "on",
+    "healthy", "released"],
   busy: ["confirming", "processing", "broadcasting", "running", "detected", "sending", "claimed"],
-  warn: ["partial", "held", "late", "paused", "halted", "retrying", "awaiting_approval", "sold_out", "suspended", "inactive", "lagging"],
+  warn: ["partial", "held", "late", "paused", "halted", "retrying", "awaiting_approval", "sold_out", "suspended",
+    "inactive", "lagging"],
   bad: ["failed", "expired", "rejected", "orphaned", "revoked", "disabled", "dead", "error", "unhealthy"],
 };
 
@@ -111,7 +117,8 @@ export function Status({ value, label, tone }) {
 /** Facts: rows are [label, node]; those whose node is null, undefined, false or "" are left out. */
 export function Facts({ rows }) {
   const shown = rows.filter((row) => row && row[1] !== null && row[1] !== undefined && row[1] !== false && row[1] !== "");
-  return html`<dl class="facts">${shown.map(([label, node]) => html`<div><dt>${label}</dt><dd dir="auto">${node}</dd></div>`)}</dl>`;
+  return html`<dl class="facts">
+    ${shown.map(([label, node]) => html`<div><dt>${label}</dt><dd dir="auto">${node}</dd></div>`)}</dl>`;
 }
 
 /** Copies `value`. Says that it did, also to a screen reader; where the browser refuses, it says so. */
@@ -155,13 +162,15 @@ export function Short({ value, head, tail }) {
 /** A moment in the reader's zone; UTC where somebody points at it. `ago`: how long ago beside it. */
 export function Time({ at, ago = false }) {
   if (!at) return null;
-  return html`<time datetime=${new Date(at).toISOString()} title=${utc(at)}>${moment(at)}${ago && html` <span class="soft">(${since(at)})</span>`}</time>`;
+  return html`<time datetime=${new Date(at).toISOString()} title=${utc(at)}>
+    ${moment(at)}${ago && html` <span class="soft">(${since(at)})</span>`}</time>`;
 }
 
 /** An amount of a coin. It is marked whole and plain; `approx` is its worth in US dollars. */
 export function Amount({ value, symbol, usd }) {
   if (value === null || value === undefined) return null;
-  return html`<span class="amount"><span class="figure">${amount(value)}</span>${symbol && html` <span class="unit">${String(symbol).toUpperCase()}</span>`}${
+  return html`<span class="amount"><span class="figure">${amount(value)}</span>
+    ${symbol && html` <span class="unit">${String(symbol).toUpperCase()}</span>`}${
     usd !== undefined && usd !== null && html` <span class="soft">${fiat(usd)}</span>`
   }</span>`;
 }
@@ -170,11 +179,13 @@ export function Amount({ value, symbol, usd }) {
 export function Out({ href, children }) {
   const checked = webLink(href);
   if (!checked) return html`<span>${children ?? href}</span>`;
-  return html`<a href=${checked} target="_blank" rel="noopener noreferrer">${children ?? checked}<span class="hidden"> (opens a new tab)</span><span aria-hidden="true"> ↗</span></a>`;
+  return html`<a href=${checked} target="_blank" rel="noopener noreferrer">${children ?? checked}
+    <span class="hidden"> (opens a new tab)</span><span aria-hidden="true"> ↗</span></a>`;
 }
 
 export function Progress({ value, max = 100, label, children }) {
-  return html`<div class="progress"><progress value=${value} max=${max} aria-label=${label}></progress><p role="status">${children ?? `${value} of ${max}`}</p></div>`;
+  return html`<div class="progress"><progress value=${value} max=${max} aria-label=${label}></progress>
+    <p role="status">${children ?? `${value} of ${max}`}</p></div>`;
 }
 
 /** Tabs: `tabs` are [[name, label]…]; `chosen` is a name; `choose(name)`. Arrow keys go from one to the next. */
@@ -189,8 +200,10 @@ export function Tabs({ label, tabs, chosen, choose, children }) {
   };
   return html`<div class="tabs">
     <div role="tablist" aria-label=${label} ref=${list} onKeyDown=${move}>${tabs.map(
-      ([name, text]) => html`<button type="button" role="tab" key=${name} id=${`tab-${name}`} aria-selected=${name === chosen ? "true" : "false"}
-        aria-controls=${name === chosen ? "tab-panel" : null} tabindex=${name === chosen ? 0 : -1} onClick=${() => choose(name)}>${text}</button>`,
+      ([name, text]) => html`<button type="button" role="tab" key=${name} id=${`tab-${name}`}
+        aria-selected=${name === chosen ? "true" : "false"}
+        aria-controls=${name === chosen ? "tab-panel" : null} tabindex=${name === chosen ? 0 : -1}
+        onClick=${() => choose(name)}>${text}</button>`,
     )}</div>
     <div role="tabpanel" id="tab-panel" aria-labelledby=${`tab-${chosen}`}>${children}</div>
   </div>`;
@@ -198,7 +211,8 @@ export function Tabs({ label, tabs, chosen, choose, children }) {
 
 /** A button. Tones: main (the default), quiet, danger. While `busy` it can not be pressed again. */
 export function Button({ tone = "main", busy = false, type = "button", onClick, children, ...rest }) {
-  return html`<button type=${type} class=${`button ${tone}`} aria-disabled=${busy ? "true" : null} aria-busy=${busy ? "true" : null}
+  return html`<button type=${type} class=${`button ${tone}`} aria-disabled=${busy ? "true" : null}
+    aria-busy=${busy ? "true" : null}
     onClick=${(event) => (busy ? event.preventDefault() : onClick?.(event))} ...${rest}>
     ${busy && html`<span class="spinner" aria-hidden="true"></span>`}${children}</button>`;
 }

@@ -1,4 +1,5 @@
-// The address in the fragment: `#/invoices/inv_1?tab=payments`. It can be shared, kept and gone back to; no secret is ever in it.
+// The address in the fragment: `#/invoices/inv_1?tab=payments`. It can be shared, kept and gone back to; no secret is ever in
+// it.
 import { signal, useSignal } from "./signal.js";
 import { html } from "./ui.js";
 
@@ -21,7 +22,10 @@ export function fragment(path, query = {}) {
   return `#${path}${text ? `?${text}` : ""}`;
 }
 
-/** The parameters of `path` by `pattern` ("/invoices/:id"), or null where it is another page's. A part that is more than one is refused. */
+/**
+ * The parameters of `path` by `pattern` ("/invoices/:id"), or null where it is another page's. A part that is more than one is
+ * refused.
+ */
 export function match(pattern, path) {
   const wanted = pattern.split("/");
   const given = path.split("/");

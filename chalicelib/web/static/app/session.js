@@ -13,8 +13,8 @@ onRefusal((reason) => session.set({ me: null, reason }));
 export const isKey = (text) => FORM.test(String(text).trim());
 
 /**
- * Ask the service about the key, and keep it in this tab where it is valid. `only(me)` says why a key can not be used here, or null.
- * Raises ApiFailure, and Error with those words.
+ * Ask the service about the key, and keep it in this tab where it is valid. `only(me)` says why a key can not be used here, or
+ * null. Raises ApiFailure, and Error with those words.
  */
 export async function signIn(typed, only = () => null) {
   const key = typed.trim();

@@ -19,7 +19,8 @@ export function refusal(page, me) {
   const lacking = needs(page).filter((permission) => !me.permissions.includes(permission));
   if (page.admin && me.level !== "admin") return "It is the operator's: it needs an admin key.";
   if (page.test && me.type !== "test") return "It belongs to the sandbox: it needs a test key.";
-  if (lacking.length > 0) return `It needs what this key may not: ${lacking.map((each) => `${inWords(each)} (${each})`).join("; ")}.`;
+  if (lacking.length > 0)
+    return `It needs what this key may not: ${lacking.map((each) => `${inWords(each)} (${each})`).join("; ")}.`;
   return null;
 }
 
@@ -40,9 +41,9 @@ export function menu(pages, groups, me) {
 }
 
 /**
- * Draw a page into the document. `pages` are `{ path: "/invoices/:id", title, needs, menu, also, load, test, admin }`, `groups` the headings
- * of the menu in their order, `search` the path of the search page. `only(me)` says why a key can not be used here at all, or null;
- * `above` is a component drawn over each page.
+ * Draw a page into the document. `pages` are `{ path: "/invoices/:id", title, needs, menu, also, load, test, admin }`, `groups`
+ * the headings of the menu in their order, `search` the path of the search page. `only(me)` says why a key can not be used here
+ * at all, or null; `above` is a component drawn over each page.
  */
 export function start(shell) {
   const root = document.getElementById("app");
@@ -109,12 +110,15 @@ function Side({ shell, me }) {
   };
   return html`<header class="side" onKeyDown=${leave}>
     <div class="brand"><${Link} to="/" class="home"><img src=${icon()} alt="" width="26" height="26" />${shell.name}<//>
-      <button type="button" class="menu" ref=${button} aria-expanded=${open ? "true" : "false"} aria-controls="menu" onClick=${() => opened.set(!open)}>Menu</button></div>
+      <button type="button" class="menu" ref=${button} aria-expanded=${open ? "true" : "false"} aria-controls="menu"
+        onClick=${() => opened.set(!open)}>Menu</button></div>
     <div id="menu" class=${open ? "open" : ""}>
       ${shell.search && html`<${SearchBox} to=${shell.search} />`}
-      <nav aria-label="Pages">${menu(shell.pages, shell.groups, me).map(([group, pages]) => html`<div key=${group} class="group">
+      <nav aria-label="Pages">
+        ${menu(shell.pages, shell.groups, me).map(([group, pages]) => html`<div key=${group} class="group">
         ${group && html`<p class="label" id=${`group-${group}`}>${group}</p>`}
-        <ul aria-labelledby=${group ? `group-${group}` : null}>${pages.map((page) => html`<li key=${page.path}><${Link} to=${page.path}
+        <ul aria-labelledby=${group ? `group-${group}` : null}>
+          ${pages.map((page) => html`<li key=${page.path}><${Link} to=${page.path}
           aria-current=${isWithin(page, path) ? "page" : null}>${page.title}<//></li>`)}</ul></div>`)}</nav>
       <${Account} me=${me} />
     </div>
@@ -130,9 +134,12 @@ const isWithin = (page, path) => [page.path, ...(page.also ?? [])].some((each) =
 function Account({ me }) {
   return html`<div class="account">
     <p class="who" dir="auto">${me.merchant?.name ?? me.name}</p>
-    <p class="fine" dir="auto">${me.merchant ? `Key: ${me.name}` : ""} <span class=${`badge ${me.type === "test" ? "warn" : "good"}`}>${me.type === "test" ? "Test" : "Live"}</span>${
+    <p class="fine" dir="auto">
+      ${me.merchant ? `Key: ${me.name}` : ""} <span class=${`badge ${me.type === "test" ? "warn" : "good"}`}>
+      ${me.type === "test" ? "Test" : "Live"}</span>${
       me.level === "admin" && html` <span class="badge calm">Admin</span>`}</p>
-    <p class="links"><${Link} to="/key">This key<//><button type="button" class="link" onClick=${() => signOut("asked")}>Sign out</button></p>
+    <p class="links"><${Link} to="/key">This key<//>
+    <button type="button" class="link" onClick=${() => signOut("asked")}>Sign out</button></p>
   </div>`;
 }
 
@@ -170,12 +177,14 @@ function Content({ shell, me }) {
 
 function Missing({ path }) {
   return html`<${Page} title="There is no such page"><${Notice} tone="warn" title="Nothing lies at this address"
-    actions=${html`<a class="button quiet" href=${hrefTo("/")}>To the first page</a>`}><p><code>${path}</code></p><p>Look at the link again, or choose from the menu.</p><//><//>`;
+    actions=${html`<a class="button quiet" href=${hrefTo("/")}>To the first page</a>`}><p><code>${path}</code></p>
+      <p>Look at the link again, or choose from the menu.</p><//><//>`;
 }
 
 function Refused({ title, why }) {
   return html`<${Page} title=${title}><${Notice} tone="warn" title="This key may not see this page"
-    actions=${html`<${Link} to="/key" class="button quiet">What this key may do<//><${Button} tone="quiet" onClick=${() => signOut("asked")}>Sign in with another key<//>`}>
+    actions=${html`<${Link} to="/key" class="button quiet">What this key may do<//>
+      <${Button} tone="quiet" onClick=${() => signOut("asked")}>Sign in with another key<//>`}>
     <p>${why}</p><//><//>`;
 }
 
@@ -196,7 +205,8 @@ class Fence extends Component {
     if (!error) return children;
     return html`<${Page} title="Something went wrong here"><${Notice} tone="bad" title="This page has a fault"
       actions=${html`<${Button} onClick=${() => location.reload()}>Load again<//>`}>
-      <p>Nothing was sent by this. If it goes on, tell the operator what you did and these words: ${String(error?.message ?? error)}</p><//><//>`;
+      <p>Nothing was sent by this. If it goes on, tell the operator what you did and these
+        words: ${String(error?.message ?? error)}</p><//><//>`;
   }
 }
 

@@ -14,13 +14,16 @@ const REASONS = {
 /** Sign in with a key. `reason` is why nobody is signed in any more, `only(me)` why a key can not be used here. */
 export function SignIn({ name, reason, only }) {
   const submit = async ({ key }) => {
-    if (!isKey(key)) throw new Error("This does not look like an API key. It begins with sk_live_ or sk_test_, and has 16 characters after it.");
+    if (!isKey(key))
+      throw new Error("This does not look like an API key. It begins with sk_live_ or sk_test_, and has 16 characters after "
+        + "it.");
     arriving.now = true;
     try {
       await signIn(key, only);
     } catch (error) {
       arriving.now = false;
-      throw error.code === "INVALID_API_KEY" ? new Error("The service does not know this key. It may be mistyped, revoked, or of another deployment.") : error;
+      throw error.code === "INVALID_API_KEY"
+        ? new Error("The service does not know this key. It may be mistyped, revoked, or of another deployment.") : error;
     }
   };
   const [tone, title, words] = REASONS[reason] ?? ["warn", "You were signed out", reason];
@@ -28,9 +31,12 @@ export function SignIn({ name, reason, only }) {
   useEffect(() => main.current?.querySelector("input")?.focus(), []);
   return html`<main class="alone" ref=${main}><h1>${name}</h1>
     ${reason && html`<${Notice} tone=${tone} title=${title}>${words}<//>`}
-    <${Form} fields=${[{ name: "key", label: "API key", kind: "secret", required: true, example: "sk_test_…" }]} action="Sign in" submit=${submit} />
-    <p class="fine">The key stays in this tab alone. It is forgotten when you sign out, close the tab, or leave it for ${IDLE_MINUTES} minutes.</p>
-    <p class="fine">Your first key comes from the operator of this service; with it you make others, each with what it may do.</p>
+    <${Form} fields=${[{ name: "key", label: "API key", kind: "secret", required: true, example: "sk_test_…" }]}
+      action="Sign in" submit=${submit} />
+    <p class="fine">The key stays in this tab alone. It is forgotten when you sign out, close the tab, or leave it
+      for ${IDLE_MINUTES} minutes.</p>
+    <p class="fine">Your first key comes from the operator of this service; with it you make others, each with
+      what it may do.</p>
   </main>`;
 }
 
@@ -53,7 +59,8 @@ export function SearchBox({ to }) {
   };
   return html`<form class="search" role="search" onSubmit=${find}>
     <label class="hidden" for=${id}>Search: transaction, address, id or external id</label>
-    <input id=${id} name="q" type="search" maxlength="300" placeholder="Search" autocomplete="off" autocapitalize="off" spellcheck=${false} />
+    <input id=${id} name="q" type="search" maxlength="300" placeholder="Search" autocomplete="off" autocapitalize="off"
+      spellcheck=${false} />
     <button type="submit" class="button quiet">Find</button>
     <p class="wrong" role="status">${problem}</p></form>`;
 }

@@ -1,4 +1,5 @@
-// Reading from the API in components: one request per path and query, asked again at most four times a minute for the whole page.
+// Reading from the API in components: one request per path and query, asked again at most four times a minute for the whole
+// page.
 import { get } from "./api.js";
 import { useCallback, useEffect, useRef, useState } from "./ui.js";
 
@@ -7,7 +8,10 @@ const waiting = new Set();
 let timer = null;
 let last = 0;
 
-/** Ask `poll.ask` again every `seconds`, as long as the page is visible. One request each 15 seconds at most, whoever wants more. */
+/**
+ * Ask `poll.ask` again every `seconds`, as long as the page is visible. One request each 15 seconds at most, whoever wants
+ * more.
+ */
 function enlist(seconds, ask) {
   const poll = { every: Math.max(15, seconds) * 1000, at: Date.now(), ask };
   waiting.add(poll);
@@ -42,9 +46,9 @@ export const lookSoon = () => [1, 4].forEach((seconds) => setTimeout(askAgain, s
 const NOTHING = { of: null, data: null, page: null, error: null, loading: true };
 
 /**
- * What lies at `path` (null: nothing yet) as `{ data, page, error, loading, again, put }`. With `every` (seconds) it is asked for again
- * while the page is visible. `again()` asks at once; `put(data)` shows what an answer to a change said, without asking.
- * After a failure the data that were there stay, with `error` beside them.
+ * What lies at `path` (null: nothing yet) as `{ data, page, error, loading, again, put }`. With `every` (seconds) it is asked
+ * for again while the page is visible. `again()` asks at once; `put(data)` shows what an answer to a change said, without
+ * asking. After a failure the data that were there stay, with `error` beside them.
  */
 export function useGet(path, query = {}, { every = 0 } = {}) {
   const wanted = path === null ? null : JSON.stringify([path, query]);

@@ -9,4 +9,5 @@ export function coinOf(key) {
 }
 
 /** "USDT on tron" */
-export const coinName = (symbol, network) => (network ? `${String(symbol).toUpperCase()} on ${network}` : String(symbol).toUpperCase());
+export const coinName = (symbol, network) =>
+  (network ? `${String(symbol).toUpperCase()} on ${network}` : String(symbol).toUpperCase());

@@ -5,14 +5,15 @@ import { useMemo } from "../app/ui.js";
 import { coinKey, coinName } from "./coin_names.js";
 
 /**
- * `{ ready, known, coins, options, slugs, error, again }`: the active coins, `options` as [key, words], `slugs` without networks.
- * A key that may not see coins has none: forms ask for the names then.
+ * `{ ready, known, coins, options, slugs, error, again }`: the active coins, `options` as [key, words], `slugs` without
+ * networks. A key that may not see coins has none: forms ask for the names then.
  */
 export function useCoins() {
   const may = can("coins:read");
   const { data, error, again } = useGet(may ? "/coins" : null);
   return useMemo(() => {
-    const coins = (data ?? []).filter((coin) => coin.status === "ACTIVE").map((coin) => ({ ...coin, network: coin.network?.network ?? coin.network }));
+    const coins = (data ?? []).filter((coin) => coin.status === "ACTIVE").map((coin) =>
+      ({ ...coin, network: coin.network?.network ?? coin.network }));
     return {
       ready: !may || data !== null,
       known: coins.length > 0,

@@ -32,7 +32,8 @@ function useKept(permission, path) {
 }
 
 /** Options of a select, [slug, name]; null where they are not known (yet). */
-export const useNetworks = () => useKept("networks:read", "/networks")?.map((network) => [network.network, network.name]) ?? null;
+export const useNetworks = () =>
+  useKept("networks:read", "/networks")?.map((network) => [network.network, network.name]) ?? null;
 
 /** All coins: `[{ coin, symbol, network }]`; null where they are not known (yet). */
 export function useCoinList() {

@@ -16,7 +16,8 @@ const SETTINGS = [
   ["maxValueDaily", "Withdrawals in 24 hours", "The most that may be withdrawn within 24 hours."],
   ["collectThreshold", "Collect from", "The least that is moved from a deposit address to the service wallet."],
   ["approveThreshold", "Collect unasked up to", "A collection of more waits for an operator's word."],
-  ["collectServiceToColdThreshold", "To the cold wallet from", "The least that is moved from the service wallet to the cold wallet."],
+  ["collectServiceToColdThreshold", "To the cold wallet from",
+    "The least that is moved from the service wallet to the cold wallet."],
   ["hotCeiling", "Hot wallet: most", "What is above it goes to the cold wallet."],
   ["hotFloor", "Hot wallet: least", "Below it there is an alarm, and withdrawals that would go below it wait."],
 ];
@@ -40,7 +41,9 @@ function One({ coin, again }) {
       ["Contract", coin.contractAddress && html`<${Code} value=${coin.contractAddress} head=${42} />`],
       ["Decimals", coin.decimals],
       ["Worth", coin.rate
-        && html`${fiat(String(coin.rate.usd))} <span class="soft">${coin.rate.source}, <${Time} at=${coin.rate.at} ago=${true} /></span> ${coin.rate.stale && html`<${Status} value="" tone="warn" label="Too old to price anything" />`}`],
+        && html`${fiat(String(coin.rate.usd))} <span class="soft">${coin.rate.source}, <${Time} at=${coin.rate.at}
+          ago=${true} /></span> ${coin.rate.stale
+            && html`<${Status} value="" tone="warn" label="Too old to price anything" />`}`],
     ]} /><//>
     <${Card} title="Thresholds and limits"><${Limits} coin=${coin} /><//>
     ${can("coins:write")
@@ -51,14 +54,16 @@ const none = html`<span class="soft">none</span>`;
 const isNone = (value) => value === null || value === undefined || Number(value) === 0;
 
 function Limits({ coin }) {
-  const rows = SETTINGS.map(([name, label, meaning]) => ({ name, label, meaning, units: coin.settings[name], usd: coin.settings[`${name}USD`] }));
+  const rows = SETTINGS.map(([name, label, meaning]) =>
+    ({ name, label, meaning, units: coin.settings[name], usd: coin.settings[`${name}USD`] }));
   const columns = [
     { name: "label", label: "Setting", show: (row) => html`${row.label} <span class="soft">${row.meaning}</span>` },
     { name: "units", label: coin.symbol, align: "end", show: (row) => (isNone(row.units) ? none : amount(String(row.units))) },
     { name: "usd", label: "US dollars", align: "end", show: (row) => (isNone(row.usd) ? none : fiat(String(row.usd))) },
   ];
   return html`<${Table} label="Thresholds and limits" columns=${columns} rows=${rows} rowKey=${(row) => row.name} />
-    <p class="fine">Set in ${coin.settings.useUsdLimits ? "US dollars" : "coin units"}; the other one follows from the rate. Stays on the hot wallet when it is shared out: ${String(coin.settings.collectPercentageHot)} %.</p>`;
+    <p class="fine">Set in ${coin.settings.useUsdLimits ? "US dollars" : "coin units"}; the other one follows from the rate.
+      Stays on the hot wallet when it is shared out: ${String(coin.settings.collectPercentageHot)} %.</p>`;
 }
 
 function Change({ coin, again }) {

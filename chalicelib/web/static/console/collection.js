@@ -10,7 +10,9 @@ import { CollectionStatus } from "./collections.js";
 import { collectionDecisions, collectionReason } from "./words.js";
 
 const ACTIONS = {
-  approve: { action: "Approve", words: "It goes on with the amount that it has now. What comes to the address later is left for the next one.", typed: true },
+  approve: { action: "Approve",
+    words: "It goes on with the amount that it has now. What comes to the address later is left for the next one.",
+    typed: true },
   reject: { action: "Reject", words: "It ends. The next deposit to the address asks again.", tone: "danger" },
   retry: { action: "Look again", words: "It is looked at again at once, with the settings, fees and balances of now." },
 };
@@ -35,7 +37,9 @@ function One({ one, show }) {
   const why = [collectionReason(one.reason), one.detail].filter(Boolean).join(": ");
   return html`
     ${decisions.length > 0 && html`<${Notice}
-      tone=${one.status === "waiting" ? "calm" : "warn"} title=${one.status === "waits_for_approval" ? "It waits for your word" : `It ${one.status === "parked" ? "is parked" : "waits"}`}
+      tone=${one.status === "waiting" ? "calm" : "warn"}
+      title=${one.status === "waits_for_approval"
+        ? "It waits for your word" : `It ${one.status === "parked" ? "is parked" : "waits"}`}
       actions=${decisions.map((name) => html`<${Button} key=${name} tone=${name === "approve" ? "main" : "quiet"}
         onClick=${() => ask(name)}>${ACTIONS[name].action}<//>`)}>
       <p>${why || (one.status === "waits_for_approval" ? "It is more than the coin's approveThreshold." : "")}</p><//>`}
@@ -50,7 +54,8 @@ function One({ one, show }) {
       ["Arrived", one.arrived && html`<${Amount} value=${one.arrived} symbol=${one.coin} />`],
       ["Fee, as last seen", html`<${Amount} value=${one.fee} symbol=${one.feeCoin} />`],
       ["Brought for fees", html`<${Amount} value=${one.toppedUp} symbol=${one.feeCoin} />`],
-      ["Moves", one.topups.length + one.sweeps.length > 0 && [...one.topups, ...one.sweeps].map((id) => html`<div key=${id}><${Code} value=${id} /></div>`)],
+      ["Moves", one.topups.length + one.sweeps.length > 0
+        && [...one.topups, ...one.sweeps].map((id) => html`<div key=${id}><${Code} value=${id} /></div>`)],
       ["Decided by", one.decidedBy && html`<${Code} value=${one.decidedBy} />`],
       ["Decided", one.decidedAt && html`<${Time} at=${one.decidedAt} />`],
       ["Note", one.note],
@@ -66,7 +71,8 @@ function One({ one, show }) {
 function Decide({ one, action, close }) {
   const [note, write] = useState("");
   const known = ACTIONS[action];
-  const run = async () => (await put(at`/collections/${one.id}`, note.trim() ? { action, reason: note.trim() } : { action })).data;
+  const run = async () =>
+    (await put(at`/collections/${one.id}`, note.trim() ? { action, reason: note.trim() } : { action })).data;
   return html`<${Ask} title=${`${known.action}?`} action=${known.action} tone=${known.tone}
     typed=${known.typed ? one.id : undefined} run=${run} close=${close}
     words=${html`<p><${Amount} value=${one.amount} symbol=${one.coin} /> on ${one.network}</p><p>${known.words}</p>`}>

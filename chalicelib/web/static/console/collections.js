@@ -7,7 +7,8 @@ import { html } from "../app/ui.js";
 import { Command, useCoins, useNetworks } from "./shared.js";
 import { collectionReason, realmOf } from "./words.js";
 
-const STATUSES = ["planned", "waits_for_approval", "waiting", "topup_sent", "topup_confirmed", "sweep_sent", "parked", "swept", "dropped", "rejected"];
+const STATUSES = ["planned", "waits_for_approval", "waiting", "topup_sent", "topup_confirmed", "sweep_sent", "parked", "swept",
+  "dropped", "rejected"];
 const TONES = { waits_for_approval: "warn", parked: "warn", waiting: "calm", swept: "good", rejected: "bad" };
 
 /** A collection's status as a badge. */
@@ -34,10 +35,12 @@ export default function Collections({ me }) {
     { name: "createdAt", label: "Begun", kind: "time" },
   ];
   return html`<${Page} title="Collections"
-    lead="What lies on deposit addresses, on its way to the service wallets. A coin is collected once one of its thresholds is set.">
+    lead=${"What lies on deposit addresses, on its way to the service wallets. A coin is collected once one of its "
+      + "thresholds is set."}>
     <${List} path="/collections" label="Collections" columns=${columns}
       filters=${filters} every=${30} to=${(row) => at`/collections/${row.id}`}
-      empty=${html`<${Empty} title="Nothing is being collected">Collections begin by themselves after deposits of coins that are collected. To look at every address now:
+      empty=${html`<${Empty} title="Nothing is being collected">Collections begin by themselves after deposits of coins that are
+        collected. To look at every address now:
         <${Command}>python -m infra.cli --stage STAGE collect --realm ${realmOf(me)} --network SLUG --coin COIN<//><//>`} />
   <//>`;
 }

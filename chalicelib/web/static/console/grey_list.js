@@ -43,11 +43,13 @@ export default function GreyList() {
     actions=${may && html`<${Button} onClick=${() => ask("add")}>Add an address<//>`}>
     <${List} key=${round} path="/addresses/grey-list" plain=${true} label="Grey list" columns=${columns} filters=${filters}
       rowKey=${(row) => `${row.network}:${row.address}`}
-      empty=${html`<${Empty} title="The grey list is empty">Add addresses whose payments you want to look at before they can be used.<//>`} />
+      empty=${html`<${Empty} title="The grey list is empty">Add addresses whose payments you want to look at before they
+        can be used.<//>`} />
     ${asked === "add" && html`<${Dialog} title="Add an address" close=${close}><${Form} fields=${fields} action="Add"
       submit=${add} done=${ended} cancel=${close} /><//>`}
     ${asked && asked !== "add" && html`<${Ask} title="Take this address off?" action="Take off" close=${ended}
-      words=${html`<p><code>${asked.address}</code> on ${asked.network}</p><p>What it pays from now on is not held. What is held stays held until it is released.</p>`}
+      words=${html`<p><code>${asked.address}</code> on ${asked.network}</p>
+        <p>What it pays from now on is not held. What is held stays held until it is released.</p>`}
       run=${async () => (await del("/addresses/grey-list", { network: asked.network, address: asked.address })).data} />`}
   <//>`;
 }

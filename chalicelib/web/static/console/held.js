@@ -45,10 +45,12 @@ export default function Held() {
     lead="Payments to merchants that are credited, and wait for your word before they can be used.">
     ${released && html`<${Notice}
       tone="good" title="Released"><p><${Amount} value=${released.amount} symbol=${released.symbol} /> on ${released.network} ${
-      released.status === "confirmed" ? "is available to its merchant now." : "is credited once it has its confirmations."}</p><//>`}
+      released.status === "confirmed"
+        ? "is available to its merchant now." : "is credited once it has its confirmations."}</p><//>`}
     <${List} key=${released?.id ?? ""} path="/transactions" label="Deposits" query=${{ releasable: "true" }}
       columns=${columns} filters=${filters} every=${60}
-      empty=${html`<${Empty} title="No deposit is held">Payments from the grey list, below a coin's minimum, or too large for any sum show up here.<//>`} />
+      empty=${html`<${Empty} title="No deposit is held">Payments from the grey list, below a coin's minimum, or too large for
+        any sum show up here.<//>`} />
     ${asked && html`<${Release} deposit=${asked} close=${ended} />`}
   <//>`;
 }

@@ -11,7 +11,8 @@ import { useCoins, useNetworks } from "./shared.js";
 const KINDS = ["topup", "sweep", "distribution", "cold", "drain", "delegation", "undelegation", "filler", "consolidation"];
 const STATUSES = { planned: "calm", built: "calm", signed: "busy", replacing: "warn", lost: "bad" };
 const NAMES = {
-  topup: "Top-up for fees", sweep: "Sweep", distribution: "To the hot wallet", cold: "To the cold wallet", drain: "Out of a replaced wallet",
+  topup: "Top-up for fees", sweep: "Sweep", distribution: "To the hot wallet", cold: "To the cold wallet",
+  drain: "Out of a replaced wallet",
   delegation: "Energy lent", undelegation: "Energy taken back", filler: "Nonce filler", consolidation: "Consolidation",
 };
 
@@ -41,8 +42,10 @@ export default function Moves() {
     { name: "coin", label: "Coin", kind: "select", options: coins },
   ];
   return html`<${Page} title="Moves under way"
-    lead="Our own transactions between deposit addresses and service wallets that are not at their end. Those that are, the transactions show.">
+    lead=${"Our own transactions between deposit addresses and service wallets that are not at their end. Those "
+      + "that are, the transactions show."}>
     <${List} path="/moves" plain=${true} label="Moves" columns=${columns} filters=${filters} every=${15}
-      empty=${html`<${Empty} title="Nothing is under way">Sweeps, top-ups and transfers to the cold wallet show up here while they are on their way.<//>`} />
+      empty=${html`<${Empty} title="Nothing is under way">Sweeps, top-ups and transfers to the cold wallet show up here while
+        they are on their way.<//>`} />
   <//>`;
 }

@@ -56,7 +56,8 @@ function Scan({ network, me }) {
 }
 
 function adviceOn(network) {
-  if ((network.scan?.nodes ?? []).some((node) => !["well", "unasked"].includes(node.state))) return "Look at its nodes below: take one that fails out of the configuration, or add another.";
+  if ((network.scan?.nodes ?? []).some((node) => !["well", "unasked"].includes(node.state)))
+    return "Look at its nodes below: take one that fails out of the configuration, or add another.";
   return "It catches up by itself as long as its nodes answer. If it does not get less within ten minutes, look at the alarms.";
 }
 
@@ -64,7 +65,8 @@ function Nodes({ network }) {
   const nodes = network.scan?.nodes ?? [];
   if (nodes.length === 0) {
     return html`<${Empty} title=${network.isTestnet ? "A simulated network has no nodes" : "No poll has reported yet"}>${
-      network.isTestnet ? "Its blocks are made here." : "Polls report once a minute, as soon as the network is active and has a node."}<//>`;
+      network.isTestnet
+        ? "Its blocks are made here." : "Polls report once a minute, as soon as the network is active and has a node."}<//>`;
   }
   const columns = [
     { name: "number", label: "Node", show: (row) => `Node ${row.number}` },
@@ -76,14 +78,16 @@ function Nodes({ network }) {
     { name: "askedAt", label: "Asked", show: (row) => html`<${Time} at=${row.askedAt} ago=${true} />` },
   ];
   return html`<${Table} label="Nodes" columns=${columns} rows=${nodes} rowKey=${(row) => row.number} />
-    <p class="fine">In the order of the configuration, as the last poll left them. Their addresses may hold a provider's secret, and are under Configuration alone.</p>`;
+    <p class="fine">In the order of the configuration, as the last poll left them. Their addresses may hold a provider's secret,
+      and are under Configuration alone.</p>`;
 }
 
 function Settings({ network, show }) {
   const simulated = network.isTestnet;
   if (!can("networks:write")) {
     return html`<${Card} title="Configuration"><${Facts} rows=${[
-      ["Status", network.status], ["Confirmations", network.confirmations], ["Agreement above", network.agreementUsd && `$${network.agreementUsd}`],
+      ["Status", network.status], ["Confirmations", network.confirmations],
+      ["Agreement above", network.agreementUsd && `$${network.agreementUsd}`],
     ]} /><p class="fine">To change it a key needs the permission to change networks.</p><//>`;
   }
   const live = (field) => (simulated ? [] : [field]);
@@ -92,7 +96,8 @@ function Settings({ network, show }) {
     { name: "status", label: "Status", kind: "select", required: true, value: network.status,
       options: [["active", "Active"], ["inactive", "Inactive: nothing is scanned or paid"]] },
     { name: "confirmationBlocks", label: "Confirmations", kind: "number", required: true, value: network.confirmationBlocks,
-      hint: "Lowering it credits sooner what waits now. Every payment with fewer blocks on top can still be taken back by the chain." },
+      hint: "Lowering it credits sooner what waits now. Every payment with fewer blocks on top can still be taken back by "
+        + "the chain." },
     { name: "explorerUrl", label: "Explorer", kind: "text", value: network.explorerUrl,
       hint: "Where people look at the chain. https only." },
     ...live({ name: "rpcUrls", label: "Nodes", kind: "list", value: network.rpcUrls ?? [], mono: true,
@@ -135,10 +140,12 @@ function Rescans({ network }) {
   const order = async (values, { key }) => (await post(path, values, { key: key ?? newKey() })).data;
   return html`
     ${can("networks:write") && html`<${Card} title="Look again at blocks">
-      <p class="soft">For tokens that were paid before their coin was registered, and addresses that were paid before the first scan. What was credited once is never credited twice.</p>
+      <p class="soft">For tokens that were paid before their coin was registered, and addresses that were paid before the first
+        scan. What was credited once is never credited twice.</p>
       <${Form} fields=${fields} action="Order a rescan" submit=${order} done=${() => again(round + 1)}
         say="Ordered. The poller begins within a minute." /><//>`}
     <${List} key=${round} path=${path} label="Rescans" columns=${columns} every=${15}
       filters=${[{ name: "status", label: "Status", kind: "select", options: ["pending", "running", "completed"] }]}
-      empty=${html`<${Empty} title="No rescan was ordered">Ranges of blocks that are looked at again show up here with their progress.<//>`} />`;
+      empty=${html`<${Empty} title="No rescan was ordered">Ranges of blocks that are looked at again show up here with their
+        progress.<//>`} />`;
 }

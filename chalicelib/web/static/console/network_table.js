@@ -43,5 +43,6 @@ function lag(row) {
 function nodes(row) {
   const all = row.scan?.nodes ?? [];
   if (all.length === 0) return html`<span class="soft">none</span>`;
-  return html`<span class="nowrap">${all.filter((node) => ["well", "unasked"].includes(node.state)).length} of ${all.length} well</span>`;
+  return html`<span class="nowrap">
+    ${all.filter((node) => ["well", "unasked"].includes(node.state)).length} of ${all.length} well</span>`;
 }

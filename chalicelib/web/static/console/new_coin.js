@@ -30,9 +30,11 @@ function Contract({ networks, query, done }) {
     { name: "network", label: "Network", kind: "select", required: true, options: networks, value: query.network },
     { name: "contractAddress", label: "Contract", kind: "text", required: true, mono: true,
       value: query.contract ?? query.contractAddress, when: (values) => !TOKENLESS.has(values.network),
-      hint: "The token's contract address. Copy it from the issuer's own page: everybody can make a token with a well-known name." },
+      hint: "The token's contract address. Copy it from the issuer's own page: everybody can make a token with a well-known "
+        + "name." },
   ];
-  const read = async (values) => ({ ...values, ...(TOKENLESS.has(values.network) ? {} : (await put("/coins/precreate-token", values)).data) });
+  const read = async (values) =>
+    ({ ...values, ...(TOKENLESS.has(values.network) ? {} : (await put("/coins/precreate-token", values)).data) });
   return html`<${Card} title="1. Which token?"><${Form} fields=${fields} action="Read the contract" submit=${read}
     done=${done} />
 <//>`;
@@ -49,8 +51,10 @@ function SandboxToken({ networks, token, done }) {
   ];
   const issue = async (values, { key }) => (await post("/sandbox/tokens", values, { key })).data;
   if (token) return html`<${Notice}
-    tone="good" title=${`${token.symbol} is issued on ${token.network}`}><p>Its contract is filled in above: read it next.</p><//>`;
-  return html`<${Card} title="No contract at hand?"><p class="soft">This is the sandbox: issue a token of your own, and register that.</p>
+    tone="good" title=${`${token.symbol} is issued on ${token.network}`}>
+      <p>Its contract is filled in above: read it next.</p><//>`;
+  return html`<${Card} title="No contract at hand?">
+    <p class="soft">This is the sandbox: issue a token of your own, and register that.</p>
     <${Form} fields=${fields} action="Issue a sandbox token" submit=${issue} done=${done} /><//>`;
 }
 
@@ -80,7 +84,8 @@ function Check({ looked, done, back }) {
       ["Will be called", looked.coin && html`<code>${looked.coin}</code>`],
     ]} />
     <${Notice} tone="warn" title="Compare the contract with the issuer's own page">
-      <p>Symbol and name prove nothing: they are what the contract says of itself. A coin that is registered can be made inactive, and is never removed.</p><//>
+      <p>Symbol and name prove nothing: they are what the contract says of itself. A coin that is registered can be made
+        inactive, and is never removed.</p><//>
     <${Failure} error=${error} />
     <div class="actions"><${Button} busy=${busy} onClick=${register}>Register it<//><${Button} tone="quiet"
       onClick=${back}>Another one<//></div><//>`;

@@ -21,9 +21,11 @@ export default function Overview() {
 
 function Attention({ networks }) {
   const decide = useGet(asked("withdrawals:read", "/withdrawals/requests"), { limit: 1 }, { every: 30 });
-  const waits = useGet(asked("withdrawals:read", "/withdrawals/requests"), { limit: 1, "pending_reason[in]": REASONS.join(",") }, { every: 60 });
+  const waits = useGet(asked("withdrawals:read", "/withdrawals/requests"),
+    { limit: 1, "pending_reason[in]": REASONS.join(",") }, { every: 60 });
   const held = useGet(asked("transactions:read", "/transactions"), { limit: 1, releasable: "true" }, { every: 60 });
-  const collections = useGet(asked("addresses:read", "/collections"), { limit: 1, "status[in]": "waits_for_approval,parked" }, { every: 60 });
+  const collections = useGet(asked("addresses:read", "/collections"),
+    { limit: 1, "status[in]": "waits_for_approval,parked" }, { every: 60 });
   const strays = useGet(asked("addresses:read", "/stray-payments"), { limit: 1, status: "open" }, { every: 60 });
   const payments = useGet(asked("withdrawals:read", "/withdrawals/switch"), {}, { every: 60 });
   const books = useGet(asked("networks:read", "/reconciliation"), {}, { every: 120 });
@@ -35,7 +37,8 @@ function Attention({ networks }) {
     item(collections, "/collections", {}, "collection", "needs your decision", "need your decision", "warn"),
     item(strays, "/strays", { status: "open" }, "stray payment", "is undecided", "are undecided", "warn"),
   ].filter(Boolean);
-  const troubled = networks.map((each) => ({ each, found: standing(each, Date.now()) })).filter(({ found }) => found.tone === "warn" || found.tone === "bad");
+  const troubled = networks.map((each) => ({ each, found: standing(each, Date.now()) })).filter(({ found }) =>
+    found.tone === "warn" || found.tone === "bad");
   const resting = (waits.page?.total ?? 0) - (decide.page?.total ?? 0);
   const grave = payments.data?.stopped || books.data?.solvent === false;
   return html`<${Card} title="Attention">
@@ -45,13 +48,18 @@ function Attention({ networks }) {
       <p>${payments.data.reason ?? "No reason was given."}</p><//>`}
     ${books.data?.solvent === false && html`<${Notice} tone="bad" title="The chains hold less than merchants have"
       actions=${html`<${Link} to="/solvency" class="button quiet">Solvency<//>`}><p>Look at the differences.</p><//>`}
-    ${troubled.length > 0 && html`<ul class="plain">${troubled.map(({ each, found }) => html`<li key=${each.network}><${Status} value="" tone=${found.tone}
-      label=${found.state} />${" "}<${Link} to=${`/networks/${each.network}`}>${each.name}<//> <span class="soft">${found.words}</span></li>`)}</ul>`}
+    ${troubled.length > 0
+      && html`<ul class="plain">
+        ${troubled.map(({ each, found }) => html`<li key=${each.network}><${Status} value="" tone=${found.tone}
+      label=${found.state} />${" "}
+        <${Link} to=${`/networks/${each.network}`}>${each.name}<//> <span class="soft">${found.words}</span></li>`)}</ul>`}
     ${items.length > 0 && html`<ul class="plain">${items.map((each) => html`<li key=${each.to}><${Status} value=""
       tone=${each.tone} label=${each.count} />${" "}
       <${Link} to=${each.to} query=${each.query}>${each.text}<//></li>`)}</ul>`}
     ${resting > 0
-      && html`<p class="fine"><${Link} to="/withdrawals">${countOf(resting, "more withdrawal")} ${resting === 1 ? "waits" : "wait"}<//> for something else: money, fees, the kill switch.</p>`}
+      && html`<p class="fine">
+        <${Link} to="/withdrawals">${countOf(resting, "more withdrawal")} ${resting === 1 ? "waits" : "wait"}<//> for something
+        else: money, fees, the kill switch.</p>`}
     ${all.some((each) => each.loading && !each.data) && !failed && html`<${Loading} />`}
     ${items.length === 0 && troubled.length === 0 && !grave && !failed && all.every((each) => !each.loading || each.data)
       && html`<${Empty} title="Nothing needs you">Withdrawals, deposits,

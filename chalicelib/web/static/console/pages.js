@@ -2,7 +2,9 @@
 /** Headings of the menu, in their order. */
 export const groups = ["", "Money", "Screening", "Treasury", "Merchants", "Service", "Settings"];
 
-/** `needs`: the permissions without which a page is of no use; `menu`: its heading; without one it is reached from other pages. */
+/**
+ * `needs`: the permissions without which a page is of no use; `menu`: its heading; without one it is reached from other pages.
+ */
 export const pages = [
   { path: "/", title: "Overview", menu: "", load: () => import("./overview.js") },
   { path: "/withdrawals", title: "Waiting withdrawals", needs: "withdrawals:read", menu: "Money",

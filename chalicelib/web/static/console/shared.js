@@ -8,7 +8,8 @@ import { useGet } from "../app/use.js";
 
 /** A command of the operator's command line: what is done there and not here. */
 export function Command({ children: command }) {
-  const text = [command].flat().join("");
+  // One line, however it is written in a module: it is copied into a shell.
+  const text = [command].flat().join("").replace(/\s+/g, " ");
   return html`<p class="code"><code>${text}</code><${Copy} value=${text} what="command" /></p>`;
 }
 

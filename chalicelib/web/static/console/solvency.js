@@ -10,14 +10,16 @@ import { html, useRef, useState } from "../app/ui.js";
 import { Command } from "./shared.js";
 import { realmOf } from "./words.js";
 
-const PHASES = { before: "adding up what merchants have", walk: "comparing addresses", again: "looking again at what differs", after: "adding up once more" };
+const PHASES = { before: "adding up what merchants have", walk: "comparing addresses", again: "looking again at what differs",
+  after: "adding up once more" };
 
 /** The page "Solvency". */
 export default function Solvency({ query, me }) {
   const asked = query.network ? { network: query.network, part: query.part } : {};
   const { data, error, loading, again } = useGet("/reconciliation", asked, { every: 15 });
   return html`<${Page} title="Solvency"
-    lead="A run compares, coin by coin, what the ledger has at every address with the chain, and what the chain holds with what merchants have."
+    lead=${"A run compares, coin by coin, what the ledger has at every address with the chain, and what the chain "
+      + "holds with what merchants have."}
     actions=${can("networks:write") && html`<${Compare} done=${again} />`}>
     <${Failure} error=${error} again=${again} />
     ${loading && !data && html`<${Loading} />`}
@@ -26,9 +28,11 @@ export default function Solvency({ query, me }) {
     ${query.network && html`<p><button type="button" class="link" onClick=${() => go("/solvency")}>All networks</button></p>`}
     ${data?.networks.map((each) => html`<${Network} key=${each.network} report=${each} query=${query} />`)}
     ${data && html`<${Differences} differences=${data.differences} />`}
-    <${Card} title="By the command line"><p class="fine">To compare here and now, and to book what a cold wallet's owner spent:</p>
+    <${Card} title="By the command line">
+      <p class="fine">To compare here and now, and to book what a cold wallet's owner spent:</p>
       <${Command}>python -m infra.cli --stage STAGE reconcile --realm ${realmOf(me)}<//>
-      <${Command}>python -m infra.cli --stage STAGE cold-adjust --realm ${realmOf(me)} --network SLUG --coin COIN --amount AMOUNT --reference TXID --reason WHY<//>
+      <${Command}>python -m infra.cli --stage STAGE cold-adjust --realm ${realmOf(me)} --network SLUG --coin COIN --amount
+        AMOUNT --reference TXID --reason WHY<//>
       <p class="fine">To check the whole store:</p><${Command}>python -m infra.cli --stage STAGE audit<//><//>
   <//>`;
 }
@@ -73,7 +77,9 @@ function Verdict({ report }) {
 function Running({ run }) {
   return html`<${Card} title=${`${words(run.network)} is being compared`}>
     <${Progress}
-      label=${`Comparing ${run.network}`}>${countOf(run.places, "place")} compared: ${PHASES[run.phase]}. ${run.differences > 0 && `${countOf(run.differences, "difference")} so far.`}<//>
+      label=${`Comparing ${run.network}`}>
+        ${countOf(run.places, "place")} compared: ${PHASES[run.phase]}. ${run.differences > 0
+          && `${countOf(run.differences, "difference")} so far.`}<//>
     <p class="fine">Begun <${Time} at=${run.startedAt} ago=${true} />.</p>${run.trouble && html`<${Notice}
       tone="warn">${run.trouble}<//>`}<//>`;
 }
@@ -95,18 +101,22 @@ function Network({ report, query }) {
   return html`<${Card} title=${words(report.network)} actions=${html`<${Solvent} value=${report.solvent} />`}>
     ${report.trouble && html`<${Notice} tone="warn" title="Not all of it could be read"><p>${report.trouble}</p><//>`}
     <${Table} label=${`${report.network}: coins`} columns=${columns} rows=${report.coins} rowKey=${(row) => row.coin} />
-    <p class="fine">${countOf(report.places, "place")} compared${report.firstBlock !== null && ` at blocks ${amount(report.firstBlock)} to ${amount(report.lastBlock)}`},${" "}
-      ${countOf(report.differences, "difference")}, ${countOf(report.notCompared, "place")} not compared. Finished <${Time} at=${report.finishedAt} ago=${true} />.</p>
+    <p class="fine">${countOf(report.places, "place")} compared${report.firstBlock !== null
+      && ` at blocks ${amount(report.firstBlock)} to ${amount(report.lastBlock)}`},${" "}
+      ${countOf(report.differences, "difference")}, ${countOf(report.notCompared, "place")} not compared.
+      Finished <${Time} at=${report.finishedAt} ago=${true} />.</p>
     ${report.skipped.length > 0
       && html`<details><summary>Places that were not compared</summary><ul class="plain">${report.skipped.map(
-      (each) => html`<li key=${each.address + each.coin}>${each.coin.toUpperCase()} at <${Code} value=${each.address} />: ${each.why}</li>`)}</ul></details>`}
+      (each) => html`<li key=${each.address + each.coin}>
+        ${each.coin.toUpperCase()} at <${Code} value=${each.address} />: ${each.why}</li>`)}</ul></details>`}
     ${report.parts > 1 && html`<${Parts} report=${report} query=${query} />`}<//>`;
 }
 
 function Parts({ report, query }) {
   const now = query.network === report.network ? Number(query.part ?? 1) : 1;
   const to = (part) => go("/solvency", { network: report.network, part: part > 1 ? part : undefined });
-  return html`<nav class="actions" aria-label=${`Parts of the differences of ${report.network}`}><p>Differences: part ${now} of ${report.parts}</p>
+  return html`<nav class="actions" aria-label=${`Parts of the differences of ${report.network}`}>
+    <p>Differences: part ${now} of ${report.parts}</p>
     ${now > 1 && html`<${Button} tone="quiet" onClick=${() => to(now - 1)}>Previous<//>`}${now < report.parts
       && html`<${Button} tone="quiet" onClick=${() => to(now + 1)}>Next<//>`}</nav>`;
 }

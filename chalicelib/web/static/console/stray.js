@@ -69,7 +69,8 @@ function Decide({ stray, done }) {
   if (stray.coin === null) {
     return html`<${Notice} tone="warn" title="Its token is not registered" actions=${can("coins:write")
       && html`<${Link} to="/coins/new"
-      query=${{ network: stray.network, contract: stray.contractAddress }} class="button quiet">Register it<//>`}><p>Only what is registered can be credited or sent back.</p><//>`;
+      query=${{ network: stray.network, contract: stray.contractAddress }} class="button quiet">Register it<//>`}>
+        <p>Only what is registered can be credited or sent back.</p><//>`;
   }
   return html`<${Notice} tone="warn" title="What shall become of it?" actions=${html`
       ${can("addresses:write") && html`<${Button} onClick=${() => ask("credit")}>Credit it to the merchant<//>`}
@@ -83,7 +84,8 @@ function Credit({ stray, close }) {
   const key = useRef(newKey());
   return html`<${Ask} title="Credit this payment?" action="Credit" typed=${stray.id} close=${close}
     run=${async () => (await post(at`/stray-payments/${stray.id}/credit`, undefined, { key: key.current })).data}
-    words=${html`<p><${StrayAmount} stray=${stray} /> on ${stray.network} becomes an ordinary deposit of the merchant whose address it came to. It counts for no invoice.</p>`} />`;
+    words=${html`<p><${StrayAmount} stray=${stray} /> on ${stray.network} becomes an ordinary deposit of the merchant whose
+      address it came to. It counts for no invoice.</p>`} />`;
 }
 
 function Return({ stray, close }) {
@@ -95,7 +97,8 @@ function Return({ stray, close }) {
   };
   return html`<${Ask} title="Send this payment back?" action="Send it back" typed=${stray.id} close=${close}
     run=${async () => (await post(at`/stray-payments/${stray.id}/return`, { address: to.trim() }, { key: key.current })).data}
-    words=${html`<p><${StrayAmount} stray=${stray} /> on ${stray.network} is credited to your own merchant, and all of it is withdrawn to this address.
+    words=${html`<p><${StrayAmount} stray=${stray} /> on ${stray.network} is credited to your own merchant, and all of it is
+      withdrawn to this address.
       Ask the payer for it: an exchange's address that it came from may not take it.</p>`}>
     <div class="field"><label for="to">Address to send it to</label>
       <input id="to" type="text" class="mono" value=${to} autocomplete="off" spellcheck=${false}

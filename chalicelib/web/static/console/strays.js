@@ -58,11 +58,13 @@ export default function Strays() {
     else if (result) go("/strays", { txid: result.txid });
   };
   return html`<${Page} title="Stray payments"
-    lead="Payments to merchants' addresses on the wrong network, or in a token that nobody registered. Read the transaction first; then credit it, or send it back."
+    lead=${"Payments to merchants' addresses on the wrong network, or in a token that nobody registered. Read the "
+      + "transaction first; then credit it, or send it back."}
     actions=${can("addresses:write") && html`<${Button} onClick=${() => ask()}>Read a transaction<//>`}>
     <${List} path="/stray-payments" label="Stray payments" columns=${columns}
       filters=${filters} to=${(row) => at`/strays/${row.id}`}
-      empty=${html`<${Empty} title="No stray payment was read">Where a payer, or an alarm, names a transaction to the wrong network, read it here.<//>`} />
+      empty=${html`<${Empty} title="No stray payment was read">Where a payer, or an alarm, names a transaction to the wrong
+        network, read it here.<//>`} />
     ${asked && html`<${Dialog} title="Read a transaction" close=${close}>
       <p class="soft">Nothing is credited by reading it.</p>
       <${Form} fields=${fields} action="Read" submit=${read} done=${found} cancel=${close} /><//>`}

@@ -17,7 +17,8 @@ const ROLES = { hot: "Hot wallet", tokens_collector: "Collector", cold: "Cold wa
 
 /** The page "Service wallets". */
 export default function Wallets({ query, me }) {
-  const { data, error, loading, again } = useGet("/addresses/service-wallets", { network: query.network, walletType: query.walletType }, { every: 60 });
+  const { data, error, loading, again } = useGet("/addresses/service-wallets",
+    { network: query.network, walletType: query.walletType }, { every: 60 });
   const [asked, ask, close] = useDialog();
   const [made, make] = useState(null);
   const networks = useNetworks();
@@ -29,7 +30,8 @@ export default function Wallets({ query, me }) {
   };
   const choose = (change) => go("/wallets", { ...query, ...change }, { replace: true });
   return html`<${Page} title="Service wallets"
-    lead="The hot wallet pays withdrawals, the collector gathers tokens, the cold wallet stores. Ledger and chain differ while payments are on their way."
+    lead=${"The hot wallet pays withdrawals, the collector gathers tokens, the cold wallet stores. Ledger and chain "
+      + "differ while payments are on their way."}
     actions=${can("addresses:create") && html`<${Button} onClick=${() => ask()}>Register a wallet<//>`}>
     ${made && html`<${Made} wallet=${made} />`}
     <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
@@ -51,7 +53,8 @@ export default function Wallets({ query, me }) {
 function Choice({ id, label, value = "", options, choose }) {
   return html`<div class="field"><label for=${id}>${label}</label><select id=${id} value=${value}
     onChange=${(event) => choose(event.currentTarget.value || undefined)}>
-    <option value="">All</option>${options.map(([name, text]) => html`<option value=${name} selected=${name === value}>${text}</option>`)}</select></div>`;
+    <option value="">All</option>
+    ${options.map(([name, text]) => html`<option value=${name} selected=${name === value}>${text}</option>`)}</select></div>`;
 }
 
 function Wallet({ wallet, me }) {
@@ -69,11 +72,13 @@ function Wallet({ wallet, me }) {
     <${Table} label=${`${wallet.network} ${wallet.walletType}`} columns=${columns} rows=${wallet.balances}
       rowKey=${(row) => row.coin} />
     <p class="fine">${wallet.observedAt
-      ? html`Chain as of <${Time} at=${wallet.observedAt} ago=${true} />.` : "Nobody has looked at the chain yet: a poll does every minute."}</p>
+      ? html`Chain as of <${Time} at=${wallet.observedAt} ago=${true} />.`
+      : "Nobody has looked at the chain yet: a poll does every minute."}</p>
     <${Elsewhere} wallet=${wallet} me=${me} /><//>`;
 }
 
-const custody = (kind) => ({ native: "key in KMS", envelope: "key encrypted in the store", none: "its key is not here" })[kind] ?? kind;
+const custody = (kind) =>
+  ({ native: "key in KMS", envelope: "key encrypted in the store", none: "its key is not here" })[kind] ?? kind;
 
 function agreement(row) {
   if (row.onChainBalance === null) return "";
@@ -87,24 +92,31 @@ function agreement(row) {
 function Elsewhere({ wallet, me }) {
   const where = `--realm ${realmOf(me)} --network ${wallet.network}`;
   const type = wallet.walletType === "tokens_collector" ? "collector" : wallet.walletType;
-  return html`<details><summary>Replace it${wallet.walletType === "cold" && ", or tell what its owner spent"}: by the command line</summary>
+  return html`<details>
+    <summary>Replace it${wallet.walletType === "cold" && ", or tell what its owner spent"}: by the command line</summary>
     <p class="fine">No API key may decide where money goes. To put another wallet in its place:</p>
     <${Command}>python -m infra.cli --stage STAGE rotate ${wallet.network} --realm ${realmOf(me)} --type ${type}<//>
     ${wallet.walletType === "cold" && html`<p class="fine">To book what left the cold wallet:</p>
-      <${Command}>python -m infra.cli --stage STAGE cold-adjust ${where} --coin COIN --amount AMOUNT --reference TXID --reason WHY<//>`}
-    <p class="fine">To put keys back from a backup:</p><${Command}>python -m infra.cli --stage STAGE wallet-restore --from FILE<//></details>`;
+      <${Command}>python -m infra.cli --stage STAGE cold-adjust ${where} --coin COIN --amount AMOUNT --reference
+        TXID --reason WHY<//>`}
+    <p class="fine">To put keys back from a backup:</p>
+    <${Command}>python -m infra.cli --stage STAGE wallet-restore --from FILE<//></details>`;
 }
 
 function Register({ networks, me, done, cancel }) {
   const fields = [
     { name: "network", label: "Network", kind: "select", required: true, options: networks },
     { name: "type", label: "What for", kind: "select", required: true,
-      options: [["hot", "Hot wallet: pays withdrawals"], ["tokens_collector", "Collector: gathers tokens"], ["cold", "Cold wallet: stores; its key stays with you"]] },
+      options: [["hot", "Hot wallet: pays withdrawals"], ["tokens_collector", "Collector: gathers tokens"],
+        ["cold", "Cold wallet: stores; its key stays with you"]] },
     { name: "address", label: "Address", kind: "text", required: true, mono: true, when: (values) => values.type === "cold",
       hint: "Of a wallet whose key you keep elsewhere." },
   ];
   const submit = async (values, { key }) => (await post("/addresses/service-wallets", values, { key })).data;
-  return html`<p class="soft">${me.type === "test" ? "In the sandbox it takes the place of the wallet that is there." : "One for each network and purpose. Where there is one, the command line replaces it."}${" "}
+  return html`<p class="soft">
+    ${me.type === "test"
+      ? "In the sandbox it takes the place of the wallet that is there."
+      : "One for each network and purpose. Where there is one, the command line replaces it."}${" "}
       The key is made here, and encrypted at once. Each registration raises an alarm that names your key.</p>
     <${Form} fields=${fields} action="Register" submit=${submit} done=${done} cancel=${cancel} />`;
 }

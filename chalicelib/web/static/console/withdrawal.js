@@ -11,7 +11,8 @@ import { REASONS, findingOf, mayAccept, mayReject, waitOf } from "./words.js";
 
 /** The page of one withdrawal. */
 export default function Withdrawal({ params }) {
-  const { data, error, loading, again } = useGet("/withdrawals/requests", { id: params.id, "pending_reason[in]": REASONS.join(",") }, { every: 15 });
+  const { data, error, loading, again } = useGet("/withdrawals/requests",
+    { id: params.id, "pending_reason[in]": REASONS.join(",") }, { every: 15 });
   const [decided, decide] = useState(null);
   const shown = decided ?? data?.[0];
   return html`<${Page} title="Withdrawal">
@@ -19,7 +20,8 @@ export default function Withdrawal({ params }) {
     ${loading && !data && !decided && html`<${Loading} />`}
     ${data && !shown && html`<${Notice} tone="calm" title="It does not wait any more"
       actions=${html`<${Link} to="/withdrawals" class="button quiet">All that wait<//>`}>
-      <p>It was paid, cancelled or decided about meanwhile, or it never was here. What becomes of it is its merchant's to see.</p>
+      <p>It was paid, cancelled or decided about meanwhile, or it never was here. What becomes of it is its
+        merchant's to see.</p>
       <p><${Code} value=${params.id} /></p><//>`}
     ${shown && html`<${One} withdrawal=${shown} decided=${decided !== null} done=${decide} />`}
   <//>`;
@@ -81,11 +83,14 @@ function Wait({ withdrawal, done }) {
 }
 
 function Accept({ withdrawal, close }) {
-  const run = async () => ({ ...(await put("/withdrawals/request/accept", { id: withdrawal.id })).data, merchant_id: withdrawal.merchant_id });
+  const run = async () =>
+    ({ ...(await put("/withdrawals/request/accept", { id: withdrawal.id })).data, merchant_id: withdrawal.merchant_id });
   return html`<${Ask} title="Let this withdrawal go?" action="Let it go" typed=${withdrawal.id} run=${run} close=${close}
     words=${html`
-    <p><${Amount} value=${withdrawal.amount} symbol=${withdrawal.coin} /> on ${withdrawal.network} to <code>${withdrawal.to_address}</code></p>
-    <p>Once it is paid nobody can take it back.${withdrawal.pending_reason === "fees" && " It is paid whatever its fee is by then."}</p>`} />`;
+    <p><${Amount} value=${withdrawal.amount} symbol=${withdrawal.coin} /> on ${withdrawal.network} to <code>
+      ${withdrawal.to_address}</code></p>
+    <p>Once it is paid nobody can take it back.${withdrawal.pending_reason === "fees"
+      && " It is paid whatever its fee is by then."}</p>`} />`;
 }
 
 function Reject({ withdrawal, close }) {
@@ -104,7 +109,8 @@ function Reject({ withdrawal, close }) {
 function Approval({ approval }) {
   const signed = new Set(approval.signatures.map((each) => each.signer_id));
   return html`<${Card} title="Who has to agree"><ul class="plain">
-    ${approval.reasons.includes("multisig") && approval.signers.map((each) => html`<li key=${each}>Signer ${each}: <${Status} value=""
+    ${approval.reasons.includes("multisig")
+      && approval.signers.map((each) => html`<li key=${each}>Signer ${each}: <${Status} value=""
       tone=${signed.has(each) ? "good" : "calm"} label=${signed.has(each) ? "signed" : "not yet"} /></li>`)}
     ${approval.reasons.some((each) => each !== "multisig") && html`<li>The operator: <${Status} value=""
       tone=${approval.operator_accepted ? "good" : "warn"}

@@ -37,12 +37,14 @@ export default function Withdrawals({ query }) {
   const shown = view === "mine" ? filters.slice(1) : filters;
   return html`<${Page} title="Waiting withdrawals"
     lead="Of all merchants. Each says what it waits for; some go on by your word.">
-    <${Tabs} label="Which" tabs=${VIEWS} chosen=${view} choose=${(next) => go("/withdrawals", next === "mine" ? { view: next } : {})}>
+    <${Tabs} label="Which" tabs=${VIEWS} chosen=${view}
+      choose=${(next) => go("/withdrawals", next === "mine" ? { view: next } : {})}>
       <${List} path="/withdrawals/requests" label="Withdrawals" columns=${columns} filters=${shown} query=${fixed} every=${30}
         to=${(row) => at`/withdrawals/${row.id}`}
           empty=${html`<${Empty} title=${view === "mine" ? "Nothing waits for approval" : "No withdrawal waits"}>${
           view === "mine"
-            ? "Payments that look unusual, go to the grey list, or cost too much, and those that merchants' signers have to sign."
+            ? "Payments that look unusual, go to the grey list, or cost too much, and those that merchants' signers have to "
+              + "sign."
             : "What is asked for is paid at once."}<//>`} />
     <//>
   <//>`;

@@ -1,4 +1,5 @@
-// What the operator reads: why something waits, whether a decision can be made about it, and how things stand. Nothing of the DOM.
+// What the operator reads: why something waits, whether a decision can be made about it, and how things stand. Nothing of the
+// DOM.
 import { amount, countOf, duration } from "../app/format.js";
 
 /** Every reason that a withdrawal waits with: asked for by name, all that wait are listed. */
@@ -7,21 +8,26 @@ export const REASONS = ["approval", "risk", "fees", "liquidity", "halted", "susp
 const WAITS = {
   approval: ["Waits for approval", "It goes on once everybody who has to has agreed."],
   risk: ["Waits for your decision", "The payment looks unusual. Look at what was found, then let it go or reject it."],
-  fees: ["Waits for lower fees", "The network's fee is too high for it, or its merchant's fee budget of the day is used up. It goes on by itself when that "
+  fees: ["Waits for lower fees",
+    "The network's fee is too high for it, or its merchant's fee budget of the day is used up. It goes on by itself when that "
     + "changes, and fails after 24 hours where its own fee stays too high. You may let it go whatever the fee is by then."],
-  liquidity: ["Waits for money in the hot wallet", "The hot wallet has too little of the coin, or of the coin that fees are paid in. Send more there: it goes on "
+  liquidity: ["Waits for money in the hot wallet",
+    "The hot wallet has too little of the coin, or of the coin that fees are paid in. Send more there: it goes on "
     + "within a few minutes. Nobody can let it go before."],
-  halted: ["Waits because payments are stopped", "The kill switch is thrown. It goes on by itself, oldest first, once payments go on."],
+  halted: ["Waits because payments are stopped",
+    "The kill switch is thrown. It goes on by itself, oldest first, once payments go on."],
   suspended: ["Waits because its merchant is suspended", "It goes on within a few minutes once the merchant is resumed."],
 };
 
 /** Why a withdrawal waits: `{ title, words }`. */
 export function waitOf(withdrawal) {
   if (withdrawal.pending_reason === "risk" && !asksOperator(withdrawal)) {
-    return { title: "Waits because its merchant owes", words: "A reorganisation took a deposit whose money was spent already, so that the merchant's balance of "
+    return { title: "Waits because its merchant owes",
+      words: "A reorganisation took a deposit whose money was spent already, so that the merchant's balance of "
       + "the coin is below zero. It goes on once that is made good. Nobody can let it go before." };
   }
-  if (withdrawal.pending_reason === "approval" && withdrawal.approval) return { title: WAITS.approval[0], words: approvalWords(withdrawal.approval) };
+  if (withdrawal.pending_reason === "approval" && withdrawal.approval)
+    return { title: WAITS.approval[0], words: approvalWords(withdrawal.approval) };
   const known = WAITS[withdrawal.pending_reason];
   if (known) return { title: known[0], words: known[1] };
   return { title: "Is next in line", words: "Nothing holds it back: it is taken up within a minute." };
@@ -30,23 +36,28 @@ export function waitOf(withdrawal) {
 function approvalWords(approval) {
   const missing = Math.max(0, approval.required_signatures - approval.signatures.length);
   const parts = [];
-  if (approval.reasons.includes("multisig") && missing > 0) parts.push(`${countOf(missing, "signature")} of the merchant's signers ${missing === 1 ? "is" : "are"} missing.`);
-  if (approval.reasons.includes("grey_list") && !approval.operator_accepted) parts.push("Its address is on the grey list: that is yours to decide.");
-  if (approval.reasons.includes("risk") && !approval.operator_accepted) parts.push("The payment looks unusual: that is yours to decide.");
+  if (approval.reasons.includes("multisig") && missing > 0)
+    parts.push(`${countOf(missing, "signature")} of the merchant's signers ${missing === 1 ? "is" : "are"} missing.`);
+  if (approval.reasons.includes("grey_list") && !approval.operator_accepted)
+    parts.push("Its address is on the grey list: that is yours to decide.");
+  if (approval.reasons.includes("risk") && !approval.operator_accepted)
+    parts.push("The payment looks unusual: that is yours to decide.");
   return parts.join(" ") || WAITS.approval[1];
 }
 
 /** Whether the operator's word about a withdrawal is asked for, and not given yet. */
 function asksOperator(withdrawal) {
   const approval = withdrawal.approval;
-  return Boolean(approval && !approval.given && !approval.operator_accepted && approval.reasons.some((each) => each === "grey_list" || each === "risk"));
+  return Boolean(approval && !approval.given && !approval.operator_accepted
+    && approval.reasons.some((each) => each === "grey_list" || each === "risk"));
 }
 
 /** Whether an operator can let a withdrawal go now. */
 export const mayAccept = (withdrawal) => asksOperator(withdrawal) || withdrawal.pending_reason === "fees";
 
 /** Whether an operator can reject it. */
-export const mayReject = (withdrawal) => withdrawal.pending_reason === "fees" || Boolean(withdrawal.approval && !withdrawal.approval.given);
+export const mayReject = (withdrawal) => withdrawal.pending_reason === "fees"
+  || Boolean(withdrawal.approval && !withdrawal.approval.given);
 
 const FINDINGS = {
   new_address: "The address is new: it was first paid less than a day ago",
@@ -65,7 +76,8 @@ export const findingOf = (finding) => FINDINGS[finding.name] ?? finding.name;
 export function heldFor(flags) {
   if (flags.includes("set_aside")) return "Set aside: with it more would have been received of the coin than is kept in a sum";
   if (flags.includes("grey_listed")) return "Its sender is on the grey list";
-  if (flags.includes("native_twin")) return "Its transaction may tell of one payment twice, as a token and as the network's own coin";
+  if (flags.includes("native_twin"))
+    return "Its transaction may tell of one payment twice, as a token and as the network's own coin";
   if (flags.includes("below_minimum")) return "Below the coin's smallest deposit, and for no open invoice";
   return "Held";
 }
@@ -86,20 +98,26 @@ export function standing(network, now) {
   const lag = (scan.lagBlocks ?? 0) * network.blockTime;
   if (scan.lagBlocks > 1 && lag > TOLERATED_SECONDS) {
     const backlog = scan.backlogTo === null ? "" : ` A backlog up to block ${amount(scan.backlogTo)} is being scanned.`;
-    return { state: "Behind", tone: "warn", words: `${countOf(scan.lagBlocks, "block")} behind, about ${duration(lag)}.${backlog}` };
+    return { state: "Behind", tone: "warn",
+      words: `${countOf(scan.lagBlocks, "block")} behind, about ${duration(lag)}.${backlog}` };
   }
   if (scan.polledAt !== null && now - Date.parse(scan.polledAt) > QUIET_MS) {
-    return { state: "Not polled", tone: "bad", words: `No poll has reported for ${duration((now - Date.parse(scan.polledAt)) / 1000)}.` };
+    return { state: "Not polled", tone: "bad",
+      words: `No poll has reported for ${duration((now - Date.parse(scan.polledAt)) / 1000)}.` };
   }
   const nodes = scan.nodes ?? [];
-  if (nodes.length > 0 && nodes.every((node) => node.state === "silent")) return { state: "No node answers", tone: "bad", words: "None of its nodes answers." };
+  if (nodes.length > 0 && nodes.every((node) => node.state === "silent"))
+    return { state: "No node answers", tone: "bad", words: "None of its nodes answers." };
   const troubled = nodes.filter((node) => !["well", "unasked"].includes(node.state));
-  if (troubled.length > 0) return { state: "Node trouble", tone: "warn", words: `${countOf(troubled.length, "node")} of ${nodes.length} ${troubled.length === 1 ? "has" : "have"} trouble.` };
+  if (troubled.length > 0)
+    return { state: "Node trouble", tone: "warn",
+      words: `${countOf(troubled.length, "node")} of ${nodes.length} ${troubled.length === 1 ? "has" : "have"} trouble.` };
   return { state: "Well", tone: "good", words: "" };
 }
 
 /** The tone of a node's state. */
-export const toneOfNode = (state) => ({ well: "good", unasked: "calm", failing: "warn", resting: "warn", silent: "bad" })[state] ?? "calm";
+export const toneOfNode = (state) =>
+  ({ well: "good", unasked: "calm", failing: "warn", resting: "warn", silent: "bad" })[state] ?? "calm";
 
 /** How much of a range of blocks was looked at, from 0 to 100. */
 export function part(rescan) {
@@ -109,10 +127,14 @@ export function part(rescan) {
 }
 
 const COLLECTION = {
-  fee_share: "the fee is too large a part of it", no_rate: "there is no fresh rate", liquidity: "the hot wallet has too little for the fee",
-  no_wallet: "there is no wallet to collect to", other_coin: "another coin of the same address is under way", energy: "energy on Tron",
-  failed: "it failed", threshold: "all together are worth too little", approvals: "too many wait for you", held: "money there is held",
-  grey_listed: "the address is on the grey list", refused: "the network refuses it", reverted: "it was undone", topups: "too many top-ups",
+  fee_share: "the fee is too large a part of it", no_rate: "there is no fresh rate",
+  liquidity: "the hot wallet has too little for the fee",
+  no_wallet: "there is no wallet to collect to", other_coin: "another coin of the same address is under way",
+  energy: "energy on Tron",
+  failed: "it failed", threshold: "all together are worth too little", approvals: "too many wait for you",
+  held: "money there is held",
+  grey_listed: "the address is on the grey list", refused: "the network refuses it", reverted: "it was undone",
+  topups: "too many top-ups",
 };
 
 /** Why a collection waits or is parked, in words. */

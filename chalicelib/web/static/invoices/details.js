@@ -1,6 +1,7 @@
 // One invoice: how it stands, what was paid, what happened when, what can be done.
 import { at } from "../app/api.js";
-import { Card, Code, Copy, Facts, Failure, Loading, Notice, Out, Page, Progress, Status, Tabs, Time, Amount } from "../app/parts.js";
+import { Card, Code, Copy, Facts, Failure, Loading, Notice, Out, Page, Progress, Status, Tabs, Time,
+  Amount } from "../app/parts.js";
 import { compare, fiat, isZero, shorten } from "../app/format.js";
 import { Link, go } from "../app/router.js";
 import { can } from "../app/session.js";
@@ -33,7 +34,8 @@ export default function Invoice({ params, query }) {
     ${invoice && html`
       <${State} invoice=${invoice} />
       <div class="columns"><${Price} invoice=${invoice} /><${Checkout} invoice=${invoice} /></div>
-      <${Tabs} label="About this invoice" tabs=${tabs} chosen=${tab} choose=${(name) => go(path, { tab: name }, { replace: true })}>
+      <${Tabs} label="About this invoice" tabs=${tabs} chosen=${tab}
+        choose=${(name) => go(path, { tab: name }, { replace: true })}>
         ${tab === "payments" && html`<${Payments} invoice=${invoice} moving=${MOVING.includes(invoice.status)} />`}
         ${tab === "timeline" && html`<${Timeline} invoice=${invoice} />`}
         ${tab === "refunds" && html`<${InvoiceRefunds} invoice=${invoice} />`}
@@ -44,10 +46,13 @@ export default function Invoice({ params, query }) {
 
 function State({ invoice }) {
   const late = invoice.status === "expired" && !isZero(invoice.received ?? "0");
-  return html`<${Notice} tone=${TONES[invoice.status] ?? "calm"} title=${html`<${Status} value=${invoice.status} tone=${TONES[invoice.status]} />`}>
+  return html`<${Notice} tone=${TONES[invoice.status] ?? "calm"}
+    title=${html`<${Status} value=${invoice.status} tone=${TONES[invoice.status]} />`}>
     ${meaning(invoice)}
     ${late && html`<p>Money came all the same: it is credited to you. Refund it, or set the status by hand.</p>`}
-    ${invoice.overpaid && html`<p>More than asked for was paid: <${Amount} value=${invoice.overpaid} symbol=${invoice.symbol} />. You can refund it.</p>`}
+    ${invoice.overpaid
+      && html`<p>More than asked for was paid: <${Amount} value=${invoice.overpaid} symbol=${invoice.symbol} />. You
+        can refund it.</p>`}
     ${invoice.misdirected && html`<p>Something was paid in a coin that does not count here: see the payments.</p>`}
   <//>`;
 }
@@ -61,7 +66,8 @@ function paidPart(invoice) {
 }
 
 function Price({ invoice }) {
-  const coin = (value) => (value === null || value === undefined ? null : html`<${Amount} value=${value} symbol=${invoice.symbol} />`);
+  const coin = (value) => (value === null || value === undefined
+    ? null : html`<${Amount} value=${value} symbol=${invoice.symbol} />`);
   const part = paidPart(invoice);
   return html`<${Card} title="Price">
     <p class="big">${invoice.fiatAmount ? fiat(invoice.fiatAmount, invoice.fiatCurrency) : coin(invoice.amount)}</p>
@@ -74,7 +80,9 @@ function Price({ invoice }) {
       invoice.missing && !isZero(invoice.missing) && ["Missing", coin(invoice.missing)],
       ["Overpaid", coin(invoice.overpaid)],
       ["Forgiven shortfall", coin(invoice.shortfall)],
-      invoice.rate && ["Rate", `${fiat(invoice.rate.value, invoice.rate.fiat)} for one ${invoice.symbol ?? "coin"} (${invoice.rate.source})`],
+      invoice.rate
+        && ["Rate", `${fiat(invoice.rate.value, invoice.rate.fiat)} for one ${invoice.symbol
+          ?? "coin"} (${invoice.rate.source})`],
     ]} /><//>`;
 }
 
@@ -87,17 +95,22 @@ function Checkout({ invoice }) {
   const place = invoice.network && coinName(invoice.symbol ?? invoice.currency, invoice.network);
   return html`<${Card} title="Checkout">
     <${Facts} rows=${[
-      ["Link", invoice.checkoutUrl && html`<${Out} href=${invoice.checkoutUrl}>Open the page<//> <${Copy} value=${invoice.checkoutUrl} label="Copy link" what="checkout link" />`],
+      ["Link", invoice.checkoutUrl
+        && html`<${Out} href=${invoice.checkoutUrl}>Open the page<//> <${Copy} value=${invoice.checkoutUrl} label="Copy link"
+        what="checkout link" />`],
       ["Paid in", place ?? "The payer chooses"],
       ["Address", invoice.address && html`<${Code} value=${invoice.address} what="address" />`],
       ["Made", html`<${Time} at=${invoice.createdAt} />`],
       [invoice.status === "expired" ? "Expired" : "Expires", html`<${Time} at=${invoice.expiresAt} />`],
       ["Id", html`<${Code} value=${invoice.id} what="invoice id" />`],
-      ["Payment link", invoice.paymentLinkId && html`<${Link} to=${at`/payment-links/${invoice.paymentLinkId}`}><code>${shorten(invoice.paymentLinkId, 4)}</code><//>`],
+      ["Payment link", invoice.paymentLinkId
+        && html`<${Link} to=${at`/payment-links/${invoice.paymentLinkId}`}>
+          <code>${shorten(invoice.paymentLinkId, 4)}</code><//>`],
     ]} /><//>`;
 }
 
-const LATE = { manual: "Stay with you to decide", accept: "Count like the rest", acceptWithinPercent: "Complete it if their worth covers the rest" };
+const LATE = { manual: "Stay with you to decide", accept: "Count like the rest",
+  acceptWithinPercent: "Complete it if their worth covers the rest" };
 
 function More({ invoice }) {
   const choices = invoice.choices ?? [];
@@ -108,12 +121,15 @@ function More({ invoice }) {
         ["Address", html`<${Code} value=${each.address} what="address" />`],
         ["Whole price", each.amount && html`<${Amount} value=${each.amount} symbol=${each.coin} />`],
         ["Received", html`<${Amount} value=${each.received} symbol=${each.coin} />`],
-        !isZero(each.unconfirmed) && ["Seen, not credited yet", html`<${Amount} value=${each.unconfirmed} symbol=${each.coin} />`],
+        !isZero(each.unconfirmed)
+          && ["Seen, not credited yet", html`<${Amount} value=${each.unconfirmed} symbol=${each.coin} />`],
         each.rate && ["Rate", `${fiat(each.rate.value, each.rate.fiat)} (${each.rate.source})`],
         each.lockedUntil && ["Rate locked until", html`<${Time} at=${each.lockedUntil} />`],
       ]} />`)}<//>`}
     <${Card} title="Rules and links"><${Facts} rows=${[
-      invoice.tolerancePercent !== undefined && ["Forgiven shortfall", `${invoice.tolerancePercent} %${invoice.toleranceMaxUSD ? `, at most $${invoice.toleranceMaxUSD}` : ""}`],
+      invoice.tolerancePercent !== undefined
+        && ["Forgiven shortfall",
+          `${invoice.tolerancePercent} %${invoice.toleranceMaxUSD ? `, at most $${invoice.toleranceMaxUSD}` : ""}`],
       ["Late payments", LATE[invoice.latePayments]],
       ["After paying", invoice.redirectUrl && html`<${Out} href=${invoice.redirectUrl} />`],
       ["Without paying", invoice.cancelUrl && html`<${Out} href=${invoice.cancelUrl} />`],

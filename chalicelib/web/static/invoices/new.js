@@ -30,9 +30,11 @@ export default function NewInvoice() {
 }
 
 function Made({ invoice, again }) {
-  const price = invoice.fiatAmount ? fiat(invoice.fiatAmount, invoice.fiatCurrency) : html`<${Amount} value=${invoice.amount} symbol=${invoice.symbol} />`;
+  const price = invoice.fiatAmount
+    ? fiat(invoice.fiatAmount, invoice.fiatCurrency) : html`<${Amount} value=${invoice.amount} symbol=${invoice.symbol} />`;
   return html`<${Page} title="The invoice is made">
-    <${Notice} tone="good" title="Send this link to the payer">The page shows what to pay, where to, and when it has arrived.<//>
+    <${Notice} tone="good" title="Send this link to the payer">The page shows what to pay, where to, and when
+      it has arrived.<//>
     <${Card} title="Checkout"><${Facts} rows=${[
       ["Link", html`<${Out} href=${invoice.checkoutUrl} /> <${Copy} value=${invoice.checkoutUrl} what="checkout link" />`],
       ["Price", price],

@@ -7,8 +7,8 @@ const inCoin = (values) => values.priceIn === "coin";
 const oneCoin = (values) => inCoin(values) || values.coins === "one";
 
 /**
- * The fields. `coins` as useCoins gives them; `before` is a record whose price they begin with; `ranged`: the payer may name an amount
- * between two.
+ * The fields. `coins` as useCoins gives them; `before` is a record whose price they begin with; `ranged`: the payer may name an
+ * amount between two.
  */
 export function priceFields(coins, { before = {}, ranged = false } = {}) {
   const named = before.currency ? coinKey(before.currency, before.network) : null;
@@ -23,19 +23,22 @@ export function priceFields(coins, { before = {}, ranged = false } = {}) {
     : [];
   return [
     {
-      name: "priceIn", label: "Price in", kind: "select", required: true, value: before.amount && !before.fiatAmount ? "coin" : "fiat",
+      name: "priceIn", label: "Price in", kind: "select", required: true,
+      value: before.amount && !before.fiatAmount ? "coin" : "fiat",
       options: [["fiat", "A currency, such as EUR or USD"], ["coin", "A coin"]],
     },
     ...asked,
     ...amounts("fiatAmount", inFiat, fixed, before.fiatAmount, "49.90"),
     {
-      name: "fiatCurrency", label: "Currency", kind: "select", required: true, value: before.fiatCurrency ?? "USD", options: fiatOptions,
+      name: "fiatCurrency", label: "Currency", kind: "select", required: true, value: before.fiatCurrency ?? "USD",
+      options: fiatOptions,
       when: inFiat,
     },
     {
       name: "coins", label: "The payer pays in", kind: "select", required: true, when: inFiat,
       value: before.accept ? "some" : named ? "one" : "any",
-      options: [["any", "Any coin that your settings allow"], ["some", "One of the coins that I choose here"], ["one", "One certain coin"]],
+      options: [["any", "Any coin that your settings allow"], ["some", "One of the coins that I choose here"],
+        ["one", "One certain coin"]],
     },
     ...someCoins(coins, before, named),
     ...amounts("amount", inCoin, fixed, before.fiatAmount ? null : before.amount, "0.05"),
@@ -49,8 +52,10 @@ function amounts(name, when, fixed, before, example) {
   const label = name === "amount" ? "Amount in coin units" : "Amount";
   return [
     { name, label, kind: "amount", required: true, value: one, example, when: (values) => when(values) && fixed(values) },
-    { name: `${name}.min`, label: `${label}: at least`, kind: "amount", required: true, value: ends.min, when: (values) => when(values) && !fixed(values) },
-    { name: `${name}.max`, label: `${label}: at most`, kind: "amount", required: true, value: ends.max, when: (values) => when(values) && !fixed(values) },
+    { name: `${name}.min`, label: `${label}: at least`, kind: "amount", required: true, value: ends.min,
+      when: (values) => when(values) && !fixed(values) },
+    { name: `${name}.max`, label: `${label}: at most`, kind: "amount", required: true, value: ends.max,
+      when: (values) => when(values) && !fixed(values) },
   ];
 }
 
@@ -59,12 +64,15 @@ function someCoins(coins, before, named) {
   if (!coins.known) {
     const hint = "This key may not see the list of coins: name them as usdt@tron.";
     return [
-      { name: "accept", label: "Coins", kind: "list", required: true, hint: `${hint} One in each line.`, when: some, value: accepted(before) },
-      { name: "currency", label: "Coin", kind: "text", required: true, example: "usdt@tron", hint, when: oneCoin, value: named },
+      { name: "accept", label: "Coins", kind: "list", required: true, hint: `${hint} One in each line.`, when: some,
+        value: accepted(before) },
+      { name: "currency", label: "Coin", kind: "text", required: true, example: "usdt@tron", hint,
+        when: oneCoin, value: named },
     ];
   }
   return [
-    { name: "accept", label: "Coins to choose from", kind: "checks", required: true, options: coins.options, when: some, value: accepted(before, coins) },
+    { name: "accept", label: "Coins to choose from", kind: "checks", required: true, options: coins.options, when: some,
+      value: accepted(before, coins) },
     { name: "currency", label: "Coin", kind: "select", required: true, options: coins.options, when: oneCoin, value: named },
   ];
 }

@@ -1,4 +1,5 @@
-// Giving money of an invoice back: what, how much, where to; shown for a last look before it is sent; the claim link shown once.
+// Giving money of an invoice back: what, how much, where to; shown for a last look before it is sent; the claim link shown
+// once.
 import { at, post } from "../app/api.js";
 import { Ask, useDialog } from "../app/dialog.js";
 import { Form } from "../app/form.js";
@@ -37,9 +38,11 @@ export default function Refund({ params }) {
     ${(loading && !invoice) || (invoice && !ready) ? html`<${Loading} />` : null}
     ${ready && (refundable(invoice)
       ? html`<div class="columns"><${Card}><${Form} fields=${refundFields(invoice, coins)} action="Check"
-          submit=${async (values, { key }) => check({ values, key: keyOf(values, key) })} /><//><${Basis} invoice=${invoice} /></div>`
+          submit=${async (values, { key }) => check({ values, key: keyOf(values, key) })} /><//>
+            <${Basis} invoice=${invoice} /></div>`
       : html`<${Notice} title="There is nothing to refund">Nothing is credited for this invoice yet.<//>`)}
-    ${checked && html`<${Ask} title="Give this back?" action="Refund" tone="danger" words=${html`<${Summary} values=${checked.values} invoice=${invoice} />`}
+    ${checked && html`<${Ask} title="Give this back?" action="Refund" tone="danger"
+      words=${html`<${Summary} values=${checked.values} invoice=${invoice} />`}
       run=${async () => (await post(`${path}/refunds`, refundOf(checked.values), { key: checked.key })).data}
       close=${(refund) => {
         close();
@@ -64,13 +67,18 @@ function Basis({ invoice }) {
 }
 
 function Summary({ values, invoice }) {
-  const unit = values.mode === "fiat" ? invoice.fiatCurrency : values.coin ? coinName(coinOf(values.coin).coin) : invoice.symbol;
+  const unit = values.mode === "fiat" ? invoice.fiatCurrency : values.coin
+    ? coinName(coinOf(values.coin).coin) : invoice.symbol;
   return html`<${Facts} rows=${[
-    ["Amount", values.amount ? `${values.amount} ${unit}` : invoice.status === "completed" && invoice.overpaid ? `What was overpaid: ${invoice.overpaid} ${invoice.symbol}` : "All that is credited and not given back yet"],
-    values.mode === "fiat" && ["Paid out in", values.coin ? coinName(coinOf(values.coin).coin, coinOf(values.coin).network) : "The coin that was paid most"],
+    ["Amount", values.amount ? `${values.amount} ${unit}` : invoice.status === "completed" && invoice.overpaid
+      ? `What was overpaid: ${invoice.overpaid} ${invoice.symbol}` : "All that is credited and not given back yet"],
+    values.mode === "fiat"
+      && ["Paid out in", values.coin
+        ? coinName(coinOf(values.coin).coin, coinOf(values.coin).network) : "The coin that was paid most"],
     ["Goes to", values.to === "address" ? html`<code>${values.address}</code>` : "An address that the payer names by a link"],
     ["Reason", values.reason],
-  ]} />${values.to === "address" && html`<p>Nobody can take it back from there: compare the address with what the payer told you.</p>`}`;
+  ]} />${values.to === "address"
+    && html`<p>Nobody can take it back from there: compare the address with what the payer told you.</p>`}`;
 }
 
 function show(refund) {

@@ -35,21 +35,26 @@ export function refundFields(invoice, coins) {
   const inFiat = (values) => values.mode === "fiat";
   const modes = [["same", "The coin that was paid"]];
   if (invoice.fiatCurrency) modes.push(["fiat", `${invoice.fiatCurrency}, at the rate of now`]);
-  const hint = invoice.status === "completed" && invoice.overpaid ? "Empty: what was overpaid." : "Empty: all that is credited and not given back yet.";
+  const hint = invoice.status === "completed" && invoice.overpaid
+    ? "Empty: what was overpaid." : "Empty: all that is credited and not given back yet.";
   const amount = (unit, when) => ({ name: "amount", label: `Amount in ${unit}`, kind: "amount", hint, when });
   return [
     { name: "mode", label: "Give back in", kind: "select", required: true, value: "same", options: modes },
-    ...(paid.length > 1 ? [{ name: "coin", label: "Which coin", kind: "select", required: true, options: paid, when: same }] : []),
+    ...(paid.length > 1
+      ? [{ name: "coin", label: "Which coin", kind: "select", required: true, options: paid, when: same }] : []),
     amount(paid.length === 1 ? paid[0][1].split(" ")[0] : "coin units", same),
     ...(invoice.fiatCurrency ? [amount(invoice.fiatCurrency, inFiat)] : []),
     ...(coins.known && invoice.fiatCurrency
-      ? [{ name: "coin", label: "Paid out in", kind: "select", options: coins.options, empty: "The coin that was paid most", when: inFiat }] : []),
+      ? [{ name: "coin", label: "Paid out in", kind: "select", options: coins.options, empty: "The coin that was paid most",
+        when: inFiat }] : []),
     {
       name: "to", label: "Where to", kind: "select", required: true, value: "link",
       options: [["link", "A link that asks the payer for an address"], ["address", "An address that I know"]],
     },
-    { name: "address", label: "Address", kind: "text", mono: true, required: true, hint: "Ask the payer for it: the one that paid may be an exchange's.", when: (values) => values.to === "address" },
-    { name: "days", label: "Days in which the link can be used", kind: "number", value: "7", when: (values) => values.to === "link" },
+    { name: "address", label: "Address", kind: "text", mono: true, required: true,
+      hint: "Ask the payer for it: the one that paid may be an exchange's.", when: (values) => values.to === "address" },
+    { name: "days", label: "Days in which the link can be used", kind: "number", value: "7",
+      when: (values) => values.to === "link" },
     {
       name: "sentBy", label: "How you send the link", kind: "text", most: 100, when: (values) => values.to === "link",
       hint: "The invoice's page shows it, and never the link. For example: e-mail to j…@example.com.",

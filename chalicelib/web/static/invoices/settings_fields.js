@@ -23,23 +23,29 @@ export function settingFields(settings, coins) {
   const only = coins.slugs.length > 0
     ? { kind: "checks", options: [...new Set([...coins.slugs, ...supported])].map((slug) => [slug, slug.toUpperCase()]) }
     : { kind: "list", hint: "One in each line." };
-  const terms = termFields({ ...settings, latePayments: settings.latePayments ?? "manual", tolerancePercent: settings.tolerancePercent ?? 0 });
+  const terms = termFields({ ...settings, latePayments: settings.latePayments ?? "manual",
+    tolerancePercent: settings.tolerancePercent ?? 0 });
   return [
     {
-      name: "minutes", label: "Minutes until an invoice expires", kind: "number", required: true, value: settings.defaultExpirationTime / 60,
+      name: "minutes", label: "Minutes until an invoice expires", kind: "number", required: true,
+      value: settings.defaultExpirationTime / 60,
       hint: "Each invoice may say otherwise.",
     },
     {
       name: "lockMinutes", label: "Minutes for which a payer's rate is locked", kind: "number", required: true,
-      value: (settings.rateLockSeconds ?? DEFAULT_LOCK) / 60, hint: "Where the payer chooses the coin. Then a new rate is shown.",
+      value: (settings.rateLockSeconds ?? DEFAULT_LOCK) / 60,
+      hint: "Where the payer chooses the coin. Then a new rate is shown.",
     },
     {
-      name: "autoConfirmThreshold", label: "Complete at once up to so many US dollars", kind: "amount", required: true, value: settings.autoConfirmThreshold,
+      name: "autoConfirmThreshold", label: "Complete at once up to so many US dollars", kind: "amount", required: true,
+      value: settings.autoConfirmThreshold,
       hint: "A payment in a block completes such a small invoice before it is confirmed. 0: never.",
     },
     { name: "limited", label: "Accept certain coins alone", kind: "check", value: supported.length > 0 },
-    { name: "supportedCurrencies", label: "Accepted coins", required: true, value: supported, when: (values) => values.limited, ...only },
-    { name: "minimumAmounts", label: "Least amounts", kind: "list", value: leastText(settings.minimumAmounts), hint: "One in each line: btc 0.0001" },
+    { name: "supportedCurrencies", label: "Accepted coins", required: true, value: supported,
+      when: (values) => values.limited, ...only },
+    { name: "minimumAmounts", label: "Least amounts", kind: "list", value: leastText(settings.minimumAmounts),
+      hint: "One in each line: btc 0.0001" },
     ...terms.map((field) => (field.name === "latePayments" ? { ...field, required: true } : field)),
   ];
 }

@@ -46,16 +46,20 @@ export function termFields(terms = {}, when) {
   const shown = (also) => (values) => (!when || when(values)) && (!also || also(values));
   return [
     {
-      name: "tolerancePercent", label: "Forgiven shortfall in percent", kind: "amount", value: terms.tolerancePercent, example: "1",
+      name: "tolerancePercent", label: "Forgiven shortfall in percent", kind: "amount",
+      value: terms.tolerancePercent, example: "1",
       hint: "0 to 10. An invoice that is paid up to so little less is completed.", when: shown(),
     },
     {
-      name: "toleranceMaxUSD", label: "And no more than so many US dollars", kind: "amount", value: terms.toleranceMaxUSD, example: "0.50",
+      name: "toleranceMaxUSD", label: "And no more than so many US dollars", kind: "amount",
+      value: terms.toleranceMaxUSD, example: "0.50",
       hint: "Empty: no such bound.", when: shown(),
     },
-    { name: "latePayments", label: "Payments that come late", kind: "select", options: LATE, empty: "As the settings say", value: terms.latePayments, when: shown() },
+    { name: "latePayments", label: "Payments that come late", kind: "select", options: LATE, empty: "As the settings say",
+      value: terms.latePayments, when: shown() },
     {
-      name: "latePaymentsPercent", label: "Less so many percent", kind: "amount", value: terms.latePaymentsPercent, example: "2",
+      name: "latePaymentsPercent", label: "Less so many percent", kind: "amount",
+      value: terms.latePaymentsPercent, example: "2",
       hint: "0 to 50 percent of the rest.", when: shown((values) => values.latePayments === "acceptWithinPercent"),
     },
   ];

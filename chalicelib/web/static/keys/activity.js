@@ -30,7 +30,8 @@ export function Activity({ me, query, pageOf = () => null, lead = LEAD }) {
   const columns = [
     { name: "created_at", label: "When", sort: true, show: (row) => html`<${Time} at=${row.created_at} />` },
     { name: "key_id", label: "Who", show: (row) => html`<${Who} row=${row} me=${me} pageOf=${pageOf} />` },
-    { name: "route", label: "What", show: (row) => html`<span title=${`${row.method} ${row.route}`}>${activityWords(row)}</span>` },
+    { name: "route", label: "What", show: (row) => html`<span title=${`${row.method} ${row.route}`}>
+      ${activityWords(row)}</span>` },
     { name: "object_id", label: "On what", show: (row) => html`<${What} row=${row} pageOf=${pageOf} />` },
   ];
   const everything = me.type === "production" && !query.type ? EVERY_ENVIRONMENT : {};

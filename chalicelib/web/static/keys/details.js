@@ -20,7 +20,8 @@ const OVERLAPS = [["0", "At once"], ["3600", "After 1 hour"], ["86400", "After 1
 /** The page of a key. */
 export default function Key({ params, me }) {
   // The list alone tells when a key was last used.
-  const { data, error, loading, again, put: keep } = useGet("/api-keys", { ...EVERY_ENVIRONMENT, key_id: params.id }, { every: 60 });
+  const { data, error, loading, again, put: keep } = useGet("/api-keys",
+    { ...EVERY_ENVIRONMENT, key_id: params.id }, { every: 60 });
   const key = data?.[0];
   if (!key) {
     const all = html`<${Link} to="/settings/keys" class="button quiet">All keys<//>`;

@@ -33,7 +33,8 @@ export function Terms({ me, known, action, submit, done, cancel }) {
     {
       name: "restrictions.ip_whitelist", label: "IP addresses that may use it", kind: "list", rows: 3,
       value: known?.restrictions.ip_whitelist,
-      hint: `One address or range on each line: 203.0.113.7 or 203.0.113.0/24. Empty: ${known ? "any address" : "as your own key"}.`,
+      hint: `One address or range on each line: 203.0.113.7 or 203.0.113.0/24. Empty: ${known
+        ? "any address" : "as your own key"}.`,
     },
     limit("rate_limit", "Requests a minute", known),
     limit("daily_limit", "Requests a day", known),

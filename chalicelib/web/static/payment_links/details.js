@@ -26,16 +26,19 @@ export default function PaymentLink({ params, query }) {
   const [changing, change] = useState(false);
   const [asked, ask, close] = useDialog();
   const may = link && can("invoices:write") && !changing;
-  const actions = may && html`<${Button} tone="quiet" onClick=${() => change(true)}>Change<//><${Button} tone="quiet" onClick=${() => ask()}>Delete<//>`;
+  const actions = may && html`<${Button} tone="quiet" onClick=${() => change(true)}>Change<//>
+    <${Button} tone="quiet" onClick=${() => ask()}>Delete<//>`;
   return html`<${Page} title=${link?.name ?? "Payment link"} actions=${actions}>
     <p class="fine"><${Link} to="/payment-links">All payment links<//></p>
     <${Failure} error=${error} again=${again} />
     ${loading && !link && html`<${Loading} />`}
     ${link && query.made && !changing && html`<${Notice} tone="good" title="The payment link is made">Copy the link below.<//>`}
     ${link && (changing
-      ? html`<${Change} link=${link} path=${path} done=${(changed) => { change(false); show(changed); }} cancel=${() => change(false)} />`
+      ? html`<${Change} link=${link} path=${path} done=${(changed) => { change(false); show(changed); }}
+        cancel=${() => change(false)} />`
       : html`<${Details} link=${link} />`)}
-    ${asked && html`<${Ask} title="Delete the payment link" action="Delete" tone="danger" run=${async () => (await del(path)).data}
+    ${asked && html`<${Ask} title="Delete the payment link" action="Delete" tone="danger"
+      run=${async () => (await del(path)).data}
       words="Its page is gone from now on. Invoices that were opened from it stay, and can be paid."
       close=${(gone) => { close(); if (gone) go("/payment-links"); }} />`}
   <//>`;
@@ -47,7 +50,8 @@ function Details({ link }) {
     <div class="columns"><${Card} title="Page">
       <p class="big">${linkPrice(link)}</p>
       <${Facts} rows=${[
-        ["Link", html`<${Out} href=${link.url}>Open the page<//> <${Copy} value=${link.url} label="Copy link" what="payment link" />`],
+        ["Link", html`<${Out} href=${link.url}>Open the page<//> <${Copy} value=${link.url} label="Copy link"
+          what="payment link" />`],
         ["Status", html`<${Status} value=${link.status} />`],
         ["Left", link.stock === undefined ? "Any number" : countOf(link.stock, "piece")],
         ["Paid in", paidIn(link)],
@@ -60,13 +64,16 @@ function Details({ link }) {
       ["Changed", html`<${Time} at=${link.updatedAt} />`],
       ["Id", html`<${Code} value=${link.id} what="payment link id" />`],
     ]} />
-    ${link.metadata && html`<h3>Metadata</h3><pre class="json" tabindex="0">${JSON.stringify(link.metadata, null, 2)}</pre>`}<//></div>`;
+    ${link.metadata && html`<h3>Metadata</h3>
+      <pre class="json" tabindex="0">${JSON.stringify(link.metadata, null, 2)}</pre>`}<//></div>`;
 }
 
 function paidIn(link) {
   if (link.currency) return coinName(link.currency, link.network);
   if (!link.accept) return "Any coin that your settings allow";
-  return link.accept.length > 4 ? `${amount(link.accept.length)} coins to choose from` : link.accept.map((each) => coinName(each.coin, each.network)).join(", ");
+  return link.accept.length > 4
+    ? `${amount(link.accept.length)} coins to choose from`
+    : link.accept.map((each) => coinName(each.coin, each.network)).join(", ");
 }
 
 function Change({ link, path, done, cancel }) {

@@ -5,13 +5,18 @@ import { priceFields, priced } from "../invoices/price_fields.js";
 export function linkFields(coins, link = null) {
   const before = link ?? {};
   return [
-    { name: "name", label: "Name", kind: "text", required: true, most: 200, value: before.name, hint: "What is sold. The visitor sees it.", example: "Two pairs of shoes" },
-    { name: "description", label: "Description", kind: "area", most: 1000, value: before.description, hint: "The visitor sees it." },
+    { name: "name", label: "Name", kind: "text", required: true, most: 200, value: before.name,
+      hint: "What is sold. The visitor sees it.", example: "Two pairs of shoes" },
+    { name: "description", label: "Description", kind: "area", most: 1000, value: before.description,
+      hint: "The visitor sees it." },
     ...priceFields(coins, { before, ranged: true }),
-    { name: "stock", label: "Pieces", kind: "number", value: before.stock, hint: "Empty: any number. Each opened invoice takes one, and gives it back if it is not paid." },
+    { name: "stock", label: "Pieces", kind: "number", value: before.stock,
+      hint: "Empty: any number. Each opened invoice takes one, and gives it back if it is not paid." },
     { name: "expiresAt", label: "Can be opened until", kind: "time", value: before.expiresAt, hint: "Empty: for ever." },
-    { name: "redirectUrl", label: "Where to send the payer afterwards", kind: "text", value: before.redirectUrl, example: "https://shop.example/thanks" },
-    { name: "metadata", label: "Metadata (JSON)", kind: "json", value: before.metadata, hint: "It goes to each invoice. No visitor sees it." },
+    { name: "redirectUrl", label: "Where to send the payer afterwards", kind: "text", value: before.redirectUrl,
+      example: "https://shop.example/thanks" },
+    { name: "metadata", label: "Metadata (JSON)", kind: "json", value: before.metadata,
+      hint: "It goes to each invoice. No visitor sees it." },
   ];
 }
 
@@ -29,8 +34,8 @@ function sorted(value) {
 export const newLink = (values) => priced(values);
 
 /**
- * What a change sends: the fields that are another now, null for one that was taken away. A price is sent whole or not at all: its
- * parts belong together.
+ * What a change sends: the fields that are another now, null for one that was taken away. A price is sent whole or not at all:
+ * its parts belong together.
  */
 export function changedLink(link, values) {
   const wanted = priced(values);

@@ -33,8 +33,8 @@ function bodyOf(batch, priority) {
 
 /**
  * A run of payouts, not begun. A key follows from the run's name and the batch: the same file under the same name is paid once,
- * also from another browser; another `salt` makes other keys. Rows with a number in `without` are left out, and batches that have
- * none of them keep their keys. `digest(text)` is a hash in hex, or null where there is none: `spare()` makes a key then.
+ * also from another browser; another `salt` makes other keys. Rows with a number in `without` are left out, and batches that
+ * have none of them keep their keys. `digest(text)` is a hash in hex, or null where there is none: `spare()` makes a key then.
  */
 export async function runOf({ name, priority, rows, by, salt = "", without = new Set() }, digest, spare) {
   const batches = [];
@@ -73,8 +73,9 @@ const changed = (run, place, change) => ({
 /**
  * Send what is not made yet, and answer the run as it ends. `tools`: `send(body, key)` asks the API and throws its failures,
  * `pause(seconds)` waits, `keep(run)` stores it (before each request and after each answer), `stopped()` says whether a person
- * wants it to stop. It stops at the first batch that is refused or that no answer comes for; the next call goes on. A batch that
- * was first sent (`since`, ms since 1970) so long ago that the service may have forgotten its key is not sent again (`old`).
+ * wants it to stop. It stops at the first batch that is refused or that no answer comes for; the next call goes on. A batch
+ * that was first sent (`since`, ms since 1970) so long ago that the service may have forgotten its key is not sent again
+ * (`old`).
  */
 export async function sendAll(begun, tools, { skipRefused = false } = {}) {
   let run = begun;

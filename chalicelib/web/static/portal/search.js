@@ -38,9 +38,12 @@ export default function Search({ query }) {
     ${text && !answers && html`<${Loading}>Looking…<//>`}
     ${failed && html`<${Failure} error=${failed.error} again=${() => again(round + 1)} />`}
     ${found.map((each) => html`<${Found} key=${each.lookup.what} answer=${each} />`)}
-    ${text && answers && found.length === 0 && !failed && html`<${Empty} title="Nothing found">Nothing of yours is called <code>${text}</code> here. Look whether this key
+    ${text && answers && found.length === 0 && !failed
+      && html`<${Empty} title="Nothing found">Nothing of yours is called <code>${text}</code> here. Look whether this key
       belongs to the right environment (test or live).<//>`}
-    ${text && answers && html`<p class="fine">Looked for: ${asked.map((each) => each.what.toLowerCase()).join(", ") || "nothing, since this key may not"}.</p>`}
+    ${text && answers
+      && html`<p class="fine">Looked for: ${asked.map((each) => each.what.toLowerCase()).join(", ")
+        || "nothing, since this key may not"}.</p>`}
   <//>`;
 }
 
@@ -48,7 +51,8 @@ function Found({ answer: { lookup, found } }) {
   return html`<${Card} title=${lookup.what}><ul class="plain">${found.map((each) => html`<li key=${each.id ?? each.key_id}>
     <${Link} to=${lookup.to(each)}>${each.externalId ?? each.label ?? each.name ?? each.id ?? each.key_id}<//>${" "}
     ${each.status && html`<${Status} value=${each.status} />`}${" "}
-    ${typeof each.amount === "string" && html`<${Amount} value=${each.amount} symbol=${each.symbol ?? each.coin ?? each.currency} />`}${" "}
+    ${typeof each.amount === "string"
+      && html`<${Amount} value=${each.amount} symbol=${each.symbol ?? each.coin ?? each.currency} />`}${" "}
     ${(each.hash ?? each.address) && html`<${Code} value=${each.hash ?? each.address} />`}${" "}
     <span class="soft"><${Time} at=${each.createdAt ?? each.created_at} /></span></li>`)}</ul><//>`;
 }

@@ -5,10 +5,13 @@ export const COLOR = /^#[0-9a-f]{6}$/i;
 /** The form's fields with the shop of now. */
 export const shopFields = (shop) => [
   { name: "name", label: "Name", kind: "text", value: shop.name, most: 100, hint: "Stands at the top of the pages." },
-  { name: "color", label: "Colour", kind: "text", mono: true, value: shop.color, example: USUAL, hint: `Of buttons and bars, as #rrggbb. Empty: the usual one, ${USUAL}.` },
+  { name: "color", label: "Colour", kind: "text", mono: true, value: shop.color, example: USUAL,
+    hint: `Of buttons and bars, as #rrggbb. Empty: the usual one, ${USUAL}.` },
   {
-    name: "frameAncestors", label: "Sites that may show the pages in a frame", kind: "list", value: shop.frameAncestors, rows: 3,
-    hint: "One origin in each line, such as https://shop.example. Empty: nobody may. List your own sites alone: who frames a page can lay something over it.",
+    name: "frameAncestors", label: "Sites that may show the pages in a frame", kind: "list",
+    value: shop.frameAncestors, rows: 3,
+    hint: "One origin in each line, such as https://shop.example. Empty: nobody may. List your own sites alone: who frames a "
+      + "page can lay something over it.",
   },
 ];
 

@@ -15,7 +15,8 @@ export function fitted(width, height, most = MOST_SIDE) {
 /** The sides to try, from the largest on: a picture that is too heavy gets smaller until it is light enough. */
 export function sides(width, height) {
   const found = [];
-  for (let most = Math.min(MOST_SIDE, Math.max(width, height)); most >= LEAST_SIDE; most = Math.floor(most * STEP)) found.push(fitted(width, height, most));
+  for (let most = Math.min(MOST_SIDE,
+    Math.max(width, height)); most >= LEAST_SIDE; most = Math.floor(most * STEP)) found.push(fitted(width, height, most));
   return found.length > 0 ? found : [fitted(width, height)];
 }
 
@@ -30,8 +31,8 @@ export function base64(bytes) {
 }
 
 /**
- * A picked file as `{ png, width, height, converted }`, with the PNG in base64. A PNG that fits stays as it is. Raises Error with words
- * for people where the file is no picture, or can not be made small enough.
+ * A picked file as `{ png, width, height, converted }`, with the PNG in base64. A PNG that fits stays as it is. Raises Error
+ * with words for people where the file is no picture, or can not be made small enough.
  */
 export async function pngOf(file) {
   if (file.size > MOST_FILE) throw new Error("The file has more than 20 MB. Choose a smaller one.");

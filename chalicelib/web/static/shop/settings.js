@@ -18,12 +18,14 @@ export default function CheckoutSettings() {
     if (Object.keys(change).length === 0) return data;
     return (await unnested("shop", () => put("/merchant/settings", { shop: change }))).data;
   };
-  return html`<${Page} title="Checkout settings" lead="Payers see this on checkouts, payment links and claim pages, within 30 seconds.">
+  return html`<${Page} title="Checkout settings"
+    lead="Payers see this on checkouts, payment links and claim pages, within 30 seconds.">
     <${Failure} error=${error} again=${again} />
     ${loading && !data && html`<${Loading} />`}
     ${shop && html`<div class="columns">
       <div class="page">${can("merchant:write")
-        ? html`<${Card} title="Shop"><${Form} fields=${shopFields(shop)} action="Save" say="Saved. The pages show it within 30 seconds." change=${type}
+        ? html`<${Card} title="Shop"><${Form} fields=${shopFields(shop)} action="Save"
+          say="Saved. The pages show it within 30 seconds." change=${type}
             submit=${(values) => save(shopChange(shop, values))} done=${show} /><//>
           <${Logo} shop=${shop} save=${save} done=${show} />`
         : html`<${ReadOnly} shop=${shop} />`}</div>
@@ -64,9 +66,12 @@ function Logo({ shop, save, done }) {
   return html`<${Card} title="Logo">
     ${failure && html`<${Failure} error=${failure} />`}
     <div class="field"><label for=${id}>${shop.logo ? "Another picture" : "Picture"}</label>
-      <input id=${id} ref=${input} type="file" accept="image/png,image/jpeg,image/webp,image/gif,image/svg+xml" aria-describedby=${`${id}-hint`} disabled=${busy} onChange=${picked} />
-      <p class="hint" id=${`${id}-hint`}>At most 512 by 512 pixels and 64 KiB as a PNG; anything else is converted here in the browser. What else the file carries is dropped.</p></div>
-    ${shop.logo && html`<div class="actions"><${Button} tone="quiet" busy=${busy} onClick=${() => send(async () => ({ logo: null }), "The logo is gone.")}>Remove the logo<//></div>`}
+      <input id=${id} ref=${input} type="file" accept="image/png,image/jpeg,image/webp,image/gif,image/svg+xml"
+        aria-describedby=${`${id}-hint`} disabled=${busy} onChange=${picked} />
+      <p class="hint" id=${`${id}-hint`}>At most 512 by 512 pixels and 64 KiB as a PNG; anything else is converted here in the
+      browser. What else the file carries is dropped.</p></div>
+    ${shop.logo && html`<div class="actions"><${Button} tone="quiet" busy=${busy}
+      onClick=${() => send(async () => ({ logo: null }), "The logo is gone.")}>Remove the logo<//></div>`}
     <p role="status">${busy ? "Saving…" : said}</p><//>`;
 }
 
@@ -74,7 +79,8 @@ function Logo({ shop, save, done }) {
 function Preview({ shop, typed }) {
   const color = COLOR.test(typed.color ?? "") ? typed.color : USUAL;
   return html`<${Card} title="Preview"><div class="shop-preview">
-    <p class="shop-head">${shop.logo && html`<img src=${pictureOf(shop.logo)} alt="" width="40" height="40" />`}<b dir="auto">${typed.name || "Your shop"}</b></p>
+    <p class="shop-head">${shop.logo && html`<img src=${pictureOf(shop.logo)} alt="" width="40" height="40" />`}
+      <b dir="auto">${typed.name || "Your shop"}</b></p>
     <p class="big">49.90 EUR</p>
     <p><span class="shop-button" style=${{ background: color, color: readable(color) }}>Open the wallet</span></p></div>
     <p class="fine">The real page has the price, the address and a code to scan.</p><//>`;

@@ -91,7 +91,8 @@ function Signer({ place, signer, change, remove }) {
       spellcheck=${false} value=${signer.public_key}
       aria-describedby=${`${id}-hint`} onInput=${(event) => change({ public_key: event.currentTarget.value })}></textarea>
       <p class="hint" id=${`${id}-hint`}>
-        Ed25519: 32 bytes in hex or base64, or PEM. Who has none makes a key file below. The private key stays with the signer.</p></div>
+        Ed25519: 32 bytes in hex or base64, or PEM. Who has none makes a key file below. The private key stays with
+        the signer.</p></div>
     <div class="field"><label for=${`${id}-role`}>Role <span class="soft">(optional)</span></label><input id=${`${id}-role`}
       value=${signer.role} maxlength="64"
       onInput=${(event) => change({ role: event.currentTarget.value })} /></div>

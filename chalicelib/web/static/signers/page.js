@@ -27,7 +27,8 @@ export default function Signers() {
     lead="People whose signature large withdrawals need, so that a stolen API key is not enough.">
     <${Failure} error=${error} again=${again} />
     <${Card} title="Signatures on large withdrawals" actions=${writing && can("withdrawals:write")
-      && html`<${Button} tone="quiet" onClick=${() => ask({ what: "signers" })}>${config.enabled ? "Change" : "Name signers"}<//>`}>
+      && html`<${Button} tone="quiet" onClick=${() => ask({ what: "signers" })}>
+        ${config.enabled ? "Change" : "Name signers"}<//>`}>
       <${Config} config=${config} /><//>
     <${Card} title="Addresses that are paid" actions=${writing && html`<${Enforce} settings=${settings} ask=${ask} />`}>
       <${Facts} rows=${[
@@ -38,7 +39,8 @@ export default function Signers() {
         ["Changed last", settings.updated_at && html`<${Time} at=${settings.updated_at} ago />`],
       ]} /><//>
     ${config.enabled && html`<${OtherChange} settings=${settings} />`}
-    ${asked?.what === "signers" && html`<${Dialog} title=${config.enabled ? "Change the signers" : "Name signers"} close=${() => close()}>
+    ${asked?.what === "signers"
+      && html`<${Dialog} title=${config.enabled ? "Change the signers" : "Name signers"} close=${() => close()}>
       <${SignersForm} config=${config} cancel=${() => close()}
         done=${(next) => ask({ what: "change", change: { multisig_config: next } })} /><//>`}
     ${asked?.what === "limit" && html`<${Limit} settings=${settings} ask=${ask} close=${close} />`}
