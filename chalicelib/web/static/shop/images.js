@@ -15,8 +15,8 @@ export function fitted(width, height, most = MOST_SIDE) {
 /** The sides to try, from the largest on: a picture that is too heavy gets smaller until it is light enough. */
 export function sides(width, height) {
   const found = [];
-  for (let most = Math.min(MOST_SIDE,
-    Math.max(width, height)); most >= LEAST_SIDE; most = Math.floor(most * STEP)) found.push(fitted(width, height, most));
+  const first = Math.min(MOST_SIDE, Math.max(width, height));
+  for (let most = first; most >= LEAST_SIDE; most = Math.floor(most * STEP)) found.push(fitted(width, height, most));
   return found.length > 0 ? found : [fitted(width, height)];
 }
 
