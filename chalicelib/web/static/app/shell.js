@@ -94,7 +94,8 @@ function Frame({ shell, me }) {
   return html`<div class="frame">
     <a class="skip" href=${location.pathname + location.hash} onClick=${skip}>To the content</a>
     <${Side} shell=${shell} me=${me} />
-    <main ref=${main}><${ShownOnce} keyId=${me.key_id} />${shell.above && html`<${shell.above} me=${me} />`}<${Content} shell=${shell} me=${me} /></main>
+    <main ref=${main}><${ShownOnce} keyId=${me.key_id} />${shell.above && html`<${shell.above} me=${me} />`}
+      <${Content} shell=${shell} me=${me} /></main>
   </div>`;
 }
 
