@@ -27,7 +27,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "moves": ("moves",),
     "networks": ("networks", "rescans", "stakes"),
     "openapi": ("openapi",),
-    "pay": ("checkout", "pay.transactions"),
+    "pay": ("pay.checkout", "pay.transactions"),
     "payment-links": ("payment_links.links",),
     "payout-links": ("refunds.payout_links",),
     "portal": ("portal",),

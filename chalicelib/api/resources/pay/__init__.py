@@ -1,1 +1,1 @@
-"""The endpoints of a payer beside the checkout page."""
+"""The payer's endpoints: the checkout page and its choice, and transactions for browser wallets to sign."""
