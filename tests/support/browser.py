@@ -26,6 +26,7 @@ _FLAGS = (
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--disable-extensions", "--disable-default-apps",
     "--no-proxy-server", "--remote-debugging-port=0",
 )  # fmt: skip
+_SHOTS = Path(__file__).resolve().parents[2] / ".local" / "screenshots"
 _PATIENCE = 60  # seconds for whatever the page should do
 
 
@@ -186,7 +187,11 @@ class Browser:
             time.sleep(0.03)
 
     def screenshot(self, file: Path) -> Path:
+        """The page as it is seen now, in `file`; a copy stays in .local/screenshots, below the name of the file's folder."""
         file.write_bytes(base64.b64decode(self.tell("Page.captureScreenshot", format="png")["data"]))
+        kept = _SHOTS / file.parent.name
+        kept.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, kept / file.name)
         return file
 
     def close(self) -> None:
