@@ -17,6 +17,7 @@ from chalicelib.usecases.base.idempotency import StoredAnswer
 from chalicelib.usecases.merchants.api_keys import MAX_KEYS, MAX_OVERLAP
 from chalicelib.usecases.ports.changes import Save
 from tests.support.edge import PREPARED, Edge
+from tests.support.revoked import MOMENTS, WAYS, asked, revoke_meanwhile
 
 DAY = 86_400_000
 
@@ -277,28 +278,13 @@ def test_a_limit_is_not_shed_by_making_keys(edge, limit):
     assert (new["restrictions"][limit], new["created_by"]) == (50, own_id(edge, "client"))
 
 
-@pytest.mark.parametrize("way", ["make", "rotate", "change"])
-@pytest.mark.parametrize("moment", ["after it was let in", "while it commits"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_what_a_revoked_key_has_under_way_comes_too_late(edge, monkeypatch, way, moment):
     target, thief = make(edge, restrictions={"rate_limit": 5})["key_id"], edge.new_key()
-    me, before = own_id(edge, thief), edge.call("GET", "/api-keys").json["meta"]["pagination"]["total"]
-    kind, name = (type(edge.services.gate), "admit") if moment.startswith("after") else (type(edge.services.store), "commit")
-    real, revoked = getattr(kind, name), []
-
-    def race(self, *args, **kwargs):
-        if kind is type(edge.services.gate):
-            answer = real(self, *args, **kwargs)
-        if not revoked:
-            revoked.append(None)
-            edge.services.api_keys.revoke(f"{edge.shop}:test", me)
-        return answer if kind is type(edge.services.gate) else real(self, *args, **kwargs)
-
-    monkeypatch.setattr(kind, name, race)
-    if way == "change":
-        late = edge.call("PUT", f"/api-keys/{target}", key=thief, json={"restrictions": {"rate_limit": None}})
-    else:
-        path = "/api-keys" if way == "make" else f"/api-keys/{target}/rotate"
-        late = edge.call("POST", path, key=thief, json={"name": "n", "permissions": ["full"]} if way == "make" else {"overlap": 60})
+    before = edge.call("GET", "/api-keys").json["meta"]["pagination"]["total"]
+    revoke_meanwhile(edge, monkeypatch, moment, f"{edge.shop}:test", own_id(edge, thief))
+    late = asked(edge, way, thief, target)
     assert (late.status, late.json["error"]["code"]) == (401, "INVALID_API_KEY")
     assert edge.call("GET", "/api-keys").json["meta"]["pagination"]["total"] == before
     assert edge.call("GET", f"/api-keys/{target}").json["data"]["restrictions"]["rate_limit"] == 5

@@ -13,6 +13,7 @@ from chalicelib.domain.times import iso
 from chalicelib.usecases.merchants.api_keys import MAX_KEYS
 from chalicelib.usecases.ports.changes import Save
 from tests.support.edge import PREPARED, Edge
+from tests.support.revoked import MOMENTS, WAYS, asked, revoke_meanwhile
 
 DAY = 86_400_000
 
@@ -156,30 +157,13 @@ def test_an_admins_test_key_is_not_a_clients(edge):
     assert works(edge, admin["key"])
 
 
-@pytest.mark.parametrize("moment", ["after it was let in", "while it commits"])
-@pytest.mark.parametrize("way", ["make", "rotate", "change"])
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("way", WAYS)
 def test_a_revoked_production_key_makes_no_test_key_any_more(edge, monkeypatch, way, moment):
     target, thief = make(edge, restrictions={"rate_limit": 5})["key_id"], edge.new_key(realm="live")
-    me = own_id(edge, thief)
     before = edge.call("GET", "/api-keys", key="live", query={"type": "test"}).json["meta"]["pagination"]["total"]
-    kind, name = (type(edge.services.gate), "admit") if moment.startswith("after") else (type(edge.services.store), "commit")
-    real, revoked = getattr(kind, name), []
-
-    def race(self, *args, **kwargs):
-        if kind is type(edge.services.gate):
-            answer = real(self, *args, **kwargs)
-        if not revoked:
-            revoked.append(None)
-            edge.services.api_keys.revoke(f"{edge.shop}:live", me)
-        return answer if kind is type(edge.services.gate) else real(self, *args, **kwargs)
-
-    monkeypatch.setattr(kind, name, race)
-    if way == "change":
-        late = edge.call("PUT", f"/api-keys/{target}", key=thief, json={"restrictions": {"rate_limit": None}})
-    else:
-        path = "/api-keys" if way == "make" else f"/api-keys/{target}/rotate"
-        body = {"name": "n", "type": "test", "permissions": ["full"]} if way == "make" else {"overlap": 60}
-        late = edge.call("POST", path, key=thief, json=body)
+    revoke_meanwhile(edge, monkeypatch, moment, f"{edge.shop}:live", own_id(edge, thief))
+    late = asked(edge, way, thief, target, type="test")
     assert (late.status, late.json["error"]["code"]) == (401, "INVALID_API_KEY")
     after = edge.call("GET", "/api-keys", key="live", query={"type": "test"}).json["meta"]["pagination"]["total"]
     assert after == before
