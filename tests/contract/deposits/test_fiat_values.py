@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.catalogue.rates import Rate, Rates
-from chalicelib.wiring import services
+from tests.support.known_rates import rates_are
 from tests.support.shop import Shop, open_shop
 from tests.support.stack import Stack
 
@@ -27,10 +26,7 @@ def set_rates(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> SetRates:
     """Gives ether a rate by currency as of now; without one nobody knows any."""
 
     def to(**values: str) -> None:
-        now = services().clock_of("test").now_ms()
-        made = Rates(Rate("eth", fiat, value, now, "test") for fiat, value in values.items())
-        for name in ("_fixed_rates", "_sandbox_rates"):
-            monkeypatch.setitem(services().wiring.parts.__dict__, name, made)
+        rates_are(monkeypatch, *(("eth", fiat, value) for fiat, value in values.items()))
 
     return to
 

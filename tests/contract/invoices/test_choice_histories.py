@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.catalogue.rates import Rate, Rates
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import asset_parts, network_parts
 from chalicelib.domain.invoices.invoices import Invoice
@@ -20,6 +19,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import parse_units
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
+from tests.support.known_rates import rates_are
 from tests.support.refunds import page_of
 from tests.support.shop import PAYEE, Shop, open_shop
 from tests.support.stack import Stack
@@ -65,16 +65,12 @@ class History:
 
     def set_rates(self) -> None:
         """Rates move, and now and then one is away."""
-        now, known = services().clock_of("test").now_ms(), []
+        known: list[tuple[str, str, str]] = []
         for coin, usual in (("eth", 3000), ("usdt", 1), ("ltc", 80)):
             value = Fraction(usual) * self.dice.randint(80, 120) / 100
             if self.dice.random() > 0.15:
-                known.append(Rate(coin, "USD", f"{float(value):.4f}", now, "test"))
-        self.rates_are(known)
-
-    def rates_are(self, known: list[Rate]) -> None:
-        for name in ("_fixed_rates", "_sandbox_rates"):
-            self.patch.setitem(services().wiring.parts.__dict__, name, Rates(known))
+                known.append((coin, "USD", f"{float(value):.4f}"))
+        rates_are(self.patch, *known)
 
     def choose(self) -> None:
         coin, network = self.dice.choice(OFFERS)
@@ -166,9 +162,7 @@ class History:
 
     def end(self) -> None:
         """Every rate is there again, and everything has its confirmations."""
-        now = services().clock_of("test").now_ms()
-        known = [Rate(coin, "USD", value, now, "test") for coin, value in (("eth", "3000"), ("usdt", "1"), ("ltc", "80"))]
-        self.rates_are(known)
+        rates_are(self.patch, *((coin, "USD", value) for coin, value in (("eth", "3000"), ("usdt", "1"), ("ltc", "80"))))
         for _ in range(3):
             self.settle()
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.catalogue.rates import Rate, Rates
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
@@ -17,6 +16,7 @@ from chalicelib.usecases.deposits import counted_rates, deposits
 from chalicelib.usecases.invoices import choosing
 from chalicelib.usecases.ports.changes import Absent, Change
 from chalicelib.wiring import services
+from tests.support.known_rates import rates_are
 from tests.support.shop import Shop, as_operator, open_shop
 from tests.support.stack import Response, Stack
 
@@ -35,10 +35,7 @@ def set_rates(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> SetRates:
     """Gives coins a rate in US dollars as of now; those that are not named have none."""
 
     def to(**values: str) -> None:
-        now = services().clock_of("test").now_ms()
-        made = Rates(Rate(coin, "USD", value, now, "test") for coin, value in values.items())
-        for name in ("_fixed_rates", "_sandbox_rates"):
-            monkeypatch.setitem(services().wiring.parts.__dict__, name, made)
+        rates_are(monkeypatch, *((coin, "USD", value) for coin, value in values.items()))
 
     return to
 

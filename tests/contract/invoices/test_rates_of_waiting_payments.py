@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.catalogue.rates import Rate, Rates
 from chalicelib.domain.deposits.deposits import WAITS_IN_TIME_MS
 from chalicelib.usecases.scanning import mempool
-from chalicelib.wiring import services
+from tests.support.known_rates import rates_are
 from tests.support.mempools import SATOSHIS, Coins
 
 SetRate = Callable[[str | None], None]
@@ -23,10 +22,7 @@ def set_rate(coins: Coins, monkeypatch: pytest.MonkeyPatch) -> SetRate:
     """Gives a bitcoin a worth in US dollars as of now; None takes it away."""
 
     def to(value: str | None) -> None:
-        now = services().clock_of("test").now_ms()
-        made = Rates([] if value is None else [Rate("btc", "USD", value, now, "test")])
-        for name in ("_fixed_rates", "_sandbox_rates"):
-            monkeypatch.setitem(services().wiring.parts.__dict__, name, made)
+        rates_are(monkeypatch, *([] if value is None else [("btc", "USD", value)]))
 
     return to
 

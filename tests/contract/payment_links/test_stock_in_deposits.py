@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.catalogue.rates import Rates
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking
 from chalicelib.usecases.deposits import deposits
 from chalicelib.usecases.ports.changes import Absent, Change
-from chalicelib.wiring import services
+from tests.support.known_rates import rates_are
 from tests.support.links import assert_whole, left, make, opened
 from tests.support.shop import Shop, open_shop
 from tests.support.stack import Stack
@@ -120,8 +119,7 @@ def test_a_late_payment_without_a_rate_passes_its_block(
     invoice = opened(shop, link)
     chosen = shop.stack.call("POST", f"/v1/pay/{invoice['id']}/choice", json={"coin": "eth"})
     shop.wait(1000)
-    for name in ("_fixed_rates", "_sandbox_rates"):
-        monkeypatch.setitem(services().wiring.parts.__dict__, name, Rates())
+    rates_are(monkeypatch)
     shop.pay(chosen.json["address"], "1")
     shop.turn()
     assert (shop.status(invoice), left(shop, link)) == ("expired", 1)
@@ -152,8 +150,7 @@ def test_a_payment_without_a_rate_to_an_invoice_that_was_paid_late_passes_its_bl
     assert (shop.status(invoice), left(shop, link)) == ("expired", 0)
     cancel(shop, other)
     assert left(shop, link) == 1
-    for name in ("_fixed_rates", "_sandbox_rates"):
-        monkeypatch.setitem(services().wiring.parts.__dict__, name, Rates())
+    rates_are(monkeypatch)
     shop.pay(chosen["address"], "1")
     shop.turn()
     assert (shop.status(invoice), left(shop, link)) == ("completed", 0)
