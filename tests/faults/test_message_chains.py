@@ -36,7 +36,12 @@ def three_hours(behave: Behaviour) -> Merchants:
     return world
 
 
-@pytest.mark.parametrize("behave", BUSY.values(), ids=BUSY)
+_IN_A_CHECK = ("503, in five seconds", "429, every other time")
+
+
+@pytest.mark.parametrize(
+    "behave", [pytest.param(BUSY[name], id=name, marks=[pytest.mark.sweep] * (name not in _IN_A_CHECK)) for name in BUSY]
+)
 def test_no_message_of_a_receiver_that_is_busy_ends_in_the_dead_letters(behave: Behaviour) -> None:
     world = three_hours(behave)
     print([f.longest for f in world.functions], [f.stopped for f in world.functions], [f.sent for f in world.functions])

@@ -59,7 +59,12 @@ def recover(shop: Shop, done: Callable[[], bool]) -> None:
         mine(shop.node.rpc, CONFIRMATIONS)
 
 
-@pytest.mark.parametrize(("how", "when"), WAYS, ids=["-".join(way) for way in WAYS])
+_IN_A_CHECK = (("error", "before"), ("death", "after"))
+
+
+@pytest.mark.parametrize(
+    ("how", "when"), [pytest.param(*way, id="-".join(way), marks=[pytest.mark.sweep] * (way not in _IN_A_CHECK)) for way in WAYS]
+)
 def test_any_node_call_may_fail(
     shop: Shop, how: How, when: When, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:

@@ -52,7 +52,7 @@ def bounced(shop: Shop) -> int:
     return sum(entry.kind == "withdrawal_bounced" for entry in services().store.every(JournalEntry))
 
 
-@pytest.mark.parametrize("attempts", [1, 2])
+@pytest.mark.parametrize("attempts", [pytest.param(1, marks=pytest.mark.sweep), 2])
 def test_the_node_takes_it_and_the_payment_is_given_back_deep_down(
     slow: Shop, caplog: pytest.LogCaptureFixture, attempts: int
 ) -> None:

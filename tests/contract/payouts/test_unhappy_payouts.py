@@ -192,7 +192,7 @@ def test_one_that_waits_for_liquidity_can_be_cancelled(shop: Shop) -> None:
 @pytest.mark.slow
 def test_many_that_wait_hold_nobody_up(shop: Shop) -> None:
     """They can not be paid for now; who comes later and can, is paid and settled at once, and no queue fills up."""
-    count = 150
+    count = 2 * ASKED_AT_ONCE
     shop.credit(str(1_000_001 * count))
     wired = services()
     coin, tenant = shop.coin("eth"), shop.record(shop.withdraw("0.1")).tenant

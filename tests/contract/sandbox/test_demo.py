@@ -172,7 +172,7 @@ def test_a_day_later_everything_is_put_back_and_keys_go_on_working(deployed):
     assert audit(wired.store) == []
 
 
-@pytest.mark.parametrize("where", ["wipe_demo", "fill"])
+@pytest.mark.parametrize("where", [pytest.param("wipe_demo", marks=pytest.mark.sweep), "fill"])
 def test_a_reset_that_dies_is_done_again(deployed, monkeypatch, where):
     wired, client, keys = deployed
     wired.clock.shift_ms = EVERY_MS + 1

@@ -14,6 +14,7 @@ import pytest
 from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet, Watched
 from chalicelib.domain.deposits.deposits import HELD, Deposit
 from chalicelib.domain.ids import asset_id, network_id
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.reconciliation import ComparisonReport
 from chalicelib.domain.treasury import hot_utxos as coins_held
 from chalicelib.domain.treasury.collections import Collection
@@ -49,6 +50,35 @@ def listed(treasury: Treasury, move: CoinMove) -> None:
         assert treasury.stack.call("GET", f"/v1/transactions/{name}", admin).json["data"] == shown
         assert treasury.stack.call("GET", f"/v1/transactions/{name}", treasury.key).status == 404
     assert treasury.stack.call("GET", "/v1/transactions", treasury.key, query={"type": "collection"}).json["data"] == []
+
+
+def test_a_deposit_is_archived_when_its_coin_is_collected(treasury: Treasury) -> None:
+    """Until then it is found in the lists, as an input of ours and by who compares the ledger with the chain."""
+    invoices = [each for each in services().store.every(Invoice) if each.amount == COIN]
+    assert len(invoices) == 9
+
+    def archived() -> set[str]:
+        later = services().clock.now_ms() + 10 * 86_400_000  # the blocks here have times of their own
+        return {services().archiving.archive(invoice.tenant, invoice.id, later) for invoice in invoices}
+
+    for invoice in invoices:
+        services().invoices.override(invoice.tenant, invoice.id, "paid", "key_1")
+        services().store.commit([Save(ended(invoice))])
+    assert archived() == {"waits"}
+    treasury.plan()
+    treasury.confirm()
+    treasury.deepen()
+    assert archived() == {"archived"}
+    treasury.whole()
+    treasury.deepen()
+    treasury.whole()
+
+
+def ended(invoice: Invoice) -> Invoice:
+    """The same, whose time is over."""
+    now = services().store.get(Invoice, tenant=invoice.tenant, id=invoice.id)
+    assert now is not None
+    return replace(now, expires_at=now.created_at, version=now.version + 1)
 
 
 def test_many_deposits_become_one_coin(treasury: Treasury, caplog: pytest.LogCaptureFixture) -> None:

@@ -223,7 +223,7 @@ def test_what_can_not_be_named_is_refused_with_what_is_allowed(shop: Shop, fill_
 WRITES = ("TransactWriteItems", "PutItem", "UpdateItem")
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", pytest.param("after", marks=pytest.mark.sweep)])
 def test_who_dies_at_any_write_gives_back_once(
     shop: Shop, fill_over: FillOver, monkeypatch: pytest.MonkeyPatch, when: When
 ) -> None:
