@@ -100,6 +100,14 @@ def reconciliation(event: CloudWatchEvent) -> None:
     worker.run()
 
 
+@app.schedule(Rate(5, unit=Rate.MINUTES))
+def archive(event: CloudWatchEvent) -> None:
+    """Old settled payments leave the tables for the archive, where it is on."""
+    from chalicelib.workers import archive as worker
+
+    worker.run()
+
+
 if _settings.stage == "demo":
 
     @app.schedule(Rate(1, unit=Rate.HOURS))

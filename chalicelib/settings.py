@@ -23,14 +23,16 @@ DEAD_DELIVERIES = "webhooks-dead"
 """Where webhook deliveries end whose retries all failed (decisions §11). Nobody here reads it: a merchant's receiver was away."""
 AWS_CONNECTIONS = 50
 """Connections that a client keeps open: ten messages at once, each with a batch of webhooks, ask at the same time."""
+LEAST_ARCHIVE_DAYS = 90
+"""Events are kept for 30 days, and a claim link may be open for as long."""
 CHAINS = ("main", "testnet", "regtest")
 RATE_PROVIDERS = ("coingecko", "kraken", "fixed")
 VARIABLES = (
-    "ADDRESSES_MODE", "ADDRESSES_PER_DAY", "COINGECKO_API_KEY", "COINGECKO_IDS", "COINGECKO_URL", "COLLECT_FEE_PERCENT",
-    "CONSOLE", "FEE_BUDGET_USD", "INVOICE_EXPIRY_SECONDS", "KRAKEN_URL", "LIVE_CHAINS", "NODE_SILENCE_MINUTES", "PUBLIC_URL",
-    "RATES_PROVIDERS", "RECONCILE_PAGE", "RENEWALS_MOST", "RENEWAL_FEE_TIMES", "RENEWAL_SECONDS", "REVEAL_PRIVATE_KEYS",
-    "RISK_FAILURES", "RISK_NEW_PER_DAY", "RISK_NEW_PER_HOUR", "RISK_THRESHOLD", "RISK_USD", "SANDBOX_BLOCK_SECONDS", "STAGE",
-    "WALLET_CUSTODY", "WEBHOOKS_ALLOW_PRIVATE", "WITHDRAWAL_FEE_PAYER",
+    "ADDRESSES_MODE", "ADDRESSES_PER_DAY", "ARCHIVE_AFTER_DAYS", "COINGECKO_API_KEY", "COINGECKO_IDS", "COINGECKO_URL",
+    "COLLECT_FEE_PERCENT", "CONSOLE", "FEE_BUDGET_USD", "INVOICE_EXPIRY_SECONDS", "KRAKEN_URL", "LIVE_CHAINS",
+    "NODE_SILENCE_MINUTES", "PUBLIC_URL", "RATES_PROVIDERS", "RECONCILE_PAGE", "RENEWALS_MOST", "RENEWAL_FEE_TIMES",
+    "RENEWAL_SECONDS", "REVEAL_PRIVATE_KEYS", "RISK_FAILURES", "RISK_NEW_PER_DAY", "RISK_NEW_PER_HOUR", "RISK_THRESHOLD",
+    "RISK_USD", "SANDBOX_BLOCK_SECONDS", "STAGE", "WALLET_CUSTODY", "WEBHOOKS_ALLOW_PRIVATE", "WITHDRAWAL_FEE_PAYER",
 )  # fmt: skip
 """Every setting by its name in the environment of a function."""
 KEYS = ("data", "webhooks", "hot-live", "hot-test")
@@ -53,8 +55,9 @@ class Settings:
     key made here. `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any. `node_silence_minutes`:
     a node that has not answered for so long has no vote about what became of a transaction of ours. `fee_budget_usd` is how much
     of the fees of one merchant's withdrawals the operator bears on one network in a UTC day, in US dollars. `addresses_per_day` is
-    how many addresses, those of invoices too, one merchant may have made in a UTC day; 0: any number. `console`: the operator's
-    page is served.
+    how many addresses, those of invoices too, one merchant may have made in a UTC day; 0: any number. `archive_after_days` is how
+    old a settled payment is when it leaves the tables for the archive; 0: none leaves any more, and what left before stays there;
+    None: none ever left. `console`: the operator's page is served.
     """
 
     stage: str = "local"
@@ -78,6 +81,7 @@ class Settings:
     node_silence_minutes: int = 30
     fee_budget_usd: int = 500
     addresses_per_day: int = 500_000
+    archive_after_days: int | None = None
     wallet_custody: Literal["native", "envelope"] = "envelope"
     reveal_private_keys: bool = True
     console: bool = True
@@ -143,6 +147,7 @@ class Settings:
             node_silence_minutes=_whole("NODE_SILENCE_MINUTES", 30, least=5),
             fee_budget_usd=_whole("FEE_BUDGET_USD", 500, least=0),
             addresses_per_day=_whole("ADDRESSES_PER_DAY", 500_000, least=0),
+            archive_after_days=_archive_after(),
             reconcile_page=min(_whole("RECONCILE_PAGE", 500, least=0), 5000),
         )
 
@@ -167,6 +172,10 @@ class Settings:
 
     def table(self, name: str) -> str:
         return f"{APP}-{self.stage}-{name}"
+
+    def archive_bucket(self, account: str, region: str) -> str:
+        """The bucket of archived payments. `account` is the AWS account's number."""
+        return f"{APP}-{self.stage}-archive-{account}-{region}"
 
     def queue(self, name: str) -> str:
         return f"{APP}-{self.stage}-{name}"
@@ -213,6 +222,16 @@ def _whole(name: str, default: int, least: int) -> int:
     if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) < least:
         raise ValueError(f"{name} is {text!r}; it has to be a whole number of at least {least}")
     return int(text)
+
+
+def _archive_after() -> int | None:
+    """Raises ValueError for a time in which events, retries and refunds of a payment may still be under way."""
+    if not os.environ.get("ARCHIVE_AFTER_DAYS"):
+        return None
+    days = _whole("ARCHIVE_AFTER_DAYS", 0, least=0)
+    if 0 < days < LEAST_ARCHIVE_DAYS:
+        raise ValueError(f"ARCHIVE_AFTER_DAYS is {days}; allowed: 0 (off), or at least {LEAST_ARCHIVE_DAYS}")
+    return days
 
 
 def _switch(name: str, default: str) -> bool:

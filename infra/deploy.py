@@ -4,6 +4,7 @@ runs, which looks the queues up. The operator's command `prepare` calls this.
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,26 +24,27 @@ def stack_name(stage: str) -> str:
     return f"{APP}-{stage}"
 
 
+@functools.cache
 def template_body() -> str:
-    """The template as it is sent: a request holds 51,200 bytes, so it goes without comments, and indented as little as can be.
+    """The template as it is sent: a request holds 51,200 bytes, so it goes without comments, in flow style and on one line.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
     """
-    sent: list[str] = []
-    columns = [(0, 0)]  # where the blocks round a line begin: in the file, and in what is sent
-    for line in TEMPLATE.read_text().splitlines():
-        text = line.lstrip()
-        if not text or text.startswith("#"):
-            continue
-        column = len(line) - len(text)
-        while columns[-1][0] > column:
-            columns.pop()
-        if columns[-1][0] < column:
-            columns.append((column, columns[-1][1] + 1))
-        sent.append(" " * columns[-1][1] + text)
-        if text.startswith("- "):
-            columns.append((column + 2, columns[-1][1] + 2))
-    return "\n".join(sent) + "\n"
+    import yaml
+
+    document = yaml.compose(TEMPLATE.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    _flow(document)
+    return str(yaml.serialize(document, width=float("inf"), allow_unicode=True))
+
+
+def _flow(node: Any) -> None:
+    """Let a node of YAML and all in it be written in flow style, its scalars plain where that says the same."""
+    if isinstance(node.value, str):
+        return
+    node.flow_style = True
+    for each in node.value:
+        for part in each if isinstance(each, tuple) else (each,):
+            _flow(part)
 
 
 def create_stack(stage: str, session: boto3.Session | None = None, *, alarm_topic: str | None = None) -> None:

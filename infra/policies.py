@@ -55,11 +55,15 @@ class Rights:
     """More of a table, for items alone whose partition key begins with a prefix, or one of several: table to prefix and actions."""
     raises: bool = False
     """Raises the ceilings of the index pools, in AWS Systems Manager and in the pools' rows."""
+    archive: Sequence[str] = ()
+    """What it may do with the objects of archived payments."""
 
 
 COMPARES = ("kms:DescribeKey", "kms:GetKeyPolicy", "kms:ListGrants", "kms:ListResourceTags")
 _NETWORKS = ("bitcoin", "ethereum", "tron", "bsc", "polygon", "arbitrum", "fantom", "litecoin")
 _SIMULATED = (*READ, *PUT, "DeleteItem", "ConditionCheckItem")
+READ_OBJECT = ("s3:GetObject",)
+"""Who reads archived records reads them where their rows were. The tables' key lets S3 decrypt for whoever may read an object."""
 DELIVERIES = ("deliveries", "deliveries-slow")
 """Whoever may wake an endpoint's deliveries may find it well or failing."""
 
@@ -85,6 +89,7 @@ FUNCTIONS: dict[str, Rights] = {
         log_names=("",),
         lists=tuple(sorted(INDEXED - {"work"})),
         sends=("relay", *DELIVERIES),
+        archive=READ_OBJECT,
         seals=True,
         # Keys of wallets, never the seed; entries of the grey list, never a watched address.
         only={"custody": ("key#", PUT), "chain": ("grey#", ("DeleteItem",))},
@@ -101,6 +106,7 @@ FUNCTIONS: dict[str, Rights] = {
             "sandbox": _SIMULATED,
         },
         log_names=tuple(f"-poll_{network}" for network in _NETWORKS),
+        archive=READ_OBJECT,
         sends=("relay", "scans"),
         # Ranges of a backlog that are passed, never what they found.
         only={"chain": ("range#", ("DeleteItem",))},
@@ -117,6 +123,7 @@ FUNCTIONS: dict[str, Rights] = {
             "work": ("Query", *PUT, "DeleteItem"),
         },
         log_names=("-scan_range",),
+        archive=READ_OBJECT,
         sends=("relay", "scans"),
         consumes="scans",
     ),
@@ -152,6 +159,7 @@ FUNCTIONS: dict[str, Rights] = {
             "sandbox": _SIMULATED,
         },
         log_names=("-collect",),
+        archive=READ_OBJECT,
         sends=("relay",),
         consumes="collections.fifo",
         opens_seed=True,
@@ -204,7 +212,27 @@ FUNCTIONS: dict[str, Rights] = {
             "sandbox": READ,
         },
         log_names=("-reconciliation",),
+        archive=READ_OBJECT,
         lists=("records",),
+    ),
+    # The one function that removes journal entries: no deposit is credited here, and no request answered.
+    "archive": Rights(
+        {
+            # PutItem: stubs in the places of invoices, deposits and addresses.
+            "records": (*READ, *PUT),
+            "ledger": GET,
+            "chain": READ,
+        },
+        log_names=("-archive",),
+        lists=("records",),
+        archive=(*READ_OBJECT, "s3:PutObject"),
+        only={
+            "tenants": ("merchants#", ("Query",)),
+            # Entries of deposits, balances of nothing, and the closing postings; no payment's entry, and no merchant's balance.
+            "ledger": (("jrn#credit:", "jrn#reverse:", "jrn#unhold:", "jrn#admit:", "wal#", "closed#"), (*PUT, "DeleteItem")),
+            # How far it has come; claims of logs that nothing needs.
+            "chain": (("archive#", "logs#"), (*PUT, "DeleteItem")),
+        },
     ),
     "rates": Rights({"chain": ("Query", *PUT)}, log_names=("-rates",)),
     "housekeeping": Rights(
@@ -287,7 +315,7 @@ def _tables(rights: Rights, settings: Settings) -> list[dict[str, Any]]:
 
 
 def _messages(rights: Rights, settings: Settings) -> list[dict[str, Any]]:
-    """The queues that a function sends to and is started by, and the ceilings that it raises."""
+    """The queues that a function sends to and is started by, the ceilings that it raises, and archived payments."""
     statements = []
     if rights.sends:
         statements.append(_allow("Sends", ("sqs:GetQueueUrl", "sqs:SendMessage"), [_queue(settings, q) for q in rights.sends]))
@@ -296,6 +324,11 @@ def _messages(rights: Rights, settings: Settings) -> list[dict[str, Any]]:
         # https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-paramstore-access.html
         parameters = [f"arn:aws:ssm:*:*:parameter{settings.ceiling_parameter('*')}"]
         statements.append(_allow("RaisesCeilings", ("ssm:GetParameters", "ssm:PutParameter"), parameters))
+    if rights.archive:
+        # Bucket names are unique in the world: one of this name in another account is not ours.
+        # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-resourceaccount
+        objects = _allow("Archive", rights.archive, [f"arn:aws:s3:::{settings.archive_bucket('*', '*')}/payments/*"])
+        statements.append(objects | {"Condition": {"StringEquals": {"aws:ResourceAccount": "${aws:PrincipalAccount}"}}})
     if rights.consumes is not None:
         # What Lambda's poller does in the function's name. Source: AWSLambdaSQSQueueExecutionRole.
         actions = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")

@@ -120,11 +120,12 @@ class Cursor:
     """How far a network is scanned: everything up to and with block `number` is stored (money rule 4).
 
     `recent` has the hashes of the last scanned blocks by number, as deep as a reorganisation is followed. `epoch` counts
-    the reorganisations followed; crediting checks that it has not moved. `rewind_to` is set while one is being followed:
-    the next poll that finds it finishes the work. `halted` says why a network no longer credits. `tip` is the chain's height when
-    last seen. `ranges_to` is the last block of a backlog that was cut into ranges, None while there is none. From block
-    `noted_from` on sightings of our transactions are complete (`domain.transactions.sightings`), None where they are not even of
-    the block that it stands at; no block before it is younger than `noted_at`. Times in milliseconds since 1970.
+    the reorganisations followed, each of which drops the lists of its blocks (`BlockDeposits`). Without `drops` a version saved it
+    last that drops none. `rewind_to` is set while one is being followed: the next poll that finds it finishes the work. `halted`
+    says why a network no longer credits. `tip` is the chain's height when last seen. `ranges_to` is the last block of a backlog
+    that was cut into ranges, None while there is none. From block `noted_from` on sightings of our transactions are complete
+    (`domain.transactions.sightings`), None where they are not even of the block that it stands at; no block before it is younger
+    than `noted_at`. Times in milliseconds since 1970.
     """
 
     network: NetworkId
@@ -140,6 +141,7 @@ class Cursor:
     ranges_to: int | None = None
     noted_from: int | None = None
     noted_at: int | None = None
+    drops: bool = False
     version: int = 1
 
     def behind(self, hashes: Mapping[str, str], time: int, tip: int, keep: int, now_ms: int) -> Cursor:
@@ -169,14 +171,31 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
+class ScanEpoch:
+    """The cursor's epoch, beside it: a condition costs what its item costs, and a cursor has hundreds of hashes."""
+
+    network: NetworkId
+    epoch: int
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class BlockDeposits:
     """Deposits of a block, found by its hash: they fall out with the block in a reorganisation. One part of the list, from 0
-    on."""
+    on.
+
+    `epoch` is that of the scan that wrote the part, or of the reorganisation that `dropped` it: a block that comes back is listed
+    anew, at an epoch that the scans from before do not have. `parts` is on the first part: how many there are; None where a version
+    without that count wrote it last.
+    """
 
     network: NetworkId
     hash: str
     deposits: tuple[str, ...]
     part: int = 0
+    epoch: int = 0
+    dropped: bool = False
+    parts: int | None = None
     version: int = 1
 
 

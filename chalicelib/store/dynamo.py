@@ -20,8 +20,8 @@ from chalicelib.domain.work import Work, WorkKind
 from chalicelib.settings import AWS_CONNECTIONS, USER_AGENT, Settings
 from chalicelib.store import lists
 from chalicelib.store.indexes import INDEXES, listed_under
-from chalicelib.store.models import Models
-from chalicelib.store.schema import beginning_of, key_of, kind_at, partition_of, prefix_of, where_is, work_at
+from chalicelib.store.models import ARCHIVE, Models
+from chalicelib.store.schema import beginning_of, key_of, kind_at, name_key, partition_of, prefix_of, where_is, work_at
 from chalicelib.usecases.base import activity
 from chalicelib.usecases.ports.changes import Change, Conflict, Emit
 from chalicelib.usecases.ports.failures import Exhausted, Unavailable
@@ -29,6 +29,7 @@ from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, P
 
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue.rates import Rate, Rates
+    from chalicelib.store.archive import Archived
 
 R = TypeVar("R")
 
@@ -51,11 +52,17 @@ Kick = Callable[[str, str | None], None]
 class DynamoStore:
     """The store of one stage. Safe to share between threads."""
 
-    def __init__(self, settings: Settings, region: str, kick: Kick = lambda *_: None) -> None:
-        """`kick` gets the id and the tenant of every committed outbox row, so that its events are sent at once."""
+    def __init__(
+        self, settings: Settings, region: str, kick: Kick = lambda *_: None, archived: Callable[[], Archived] | None = None
+    ) -> None:
+        """`kick` gets the id and the tenant of every committed outbox row, so that its events are sent at once. `archived` is asked
+        when the first stub is met."""
         self._kick = kick
         self._settings = settings
         self.models = Models(settings, _connection(region))
+        self._archived = archived
+        if archived is not None:
+            self.models.whole = lambda *place: archived().record(*place)
         self._catalogues: dict[Realm, tuple[float, Catalogue]] = {}
         self._rates: tuple[float, Rates] | None = None
 
@@ -74,8 +81,28 @@ class DynamoStore:
         """Records by type and key, None where there is none; 100 keys a round trip, whatever their tables. Raises Unavailable."""
         return self._at([(kind, self.models.of(kind), *key_of(kind, dict(fields))) for kind, fields in wanted])
 
+    def whole(self, wanted: Sequence[tuple[type[Any], Mapping[str, str]]], /) -> list[bool]:
+        """Which of these records are no stubs, and there; 100 keys a round trip. Raises Unavailable."""
+        places = [(self.models.of(kind).Meta.table_name, *key_of(kind, dict(fields))) for kind, fields in wanted]
+        found = self._items(set(places))
+        return [place in found and ARCHIVE not in found[place] for place in places]
+
+    def kept(self, name: str, /) -> list[Any]:
+        """All records of one of the archive's objects. Raises Unavailable, NotKept."""
+        if self._archived is None:
+            raise LookupError("the archive is not read here")
+        return self._archived().records(name)
+
     def _at(self, places: Sequence[tuple[type[Any], Any, str, str]]) -> list[Any]:
-        todo = {(model.Meta.table_name, pk, sk) for _, model, pk, sk in places}
+        found = self._items({(model.Meta.table_name, pk, sk) for _, model, pk, sk in places})
+        result = []
+        for kind, model, pk, sk in places:
+            raw = found.get((model.Meta.table_name, pk, sk))
+            result.append(None if raw is None else self.models.record(kind, model.from_raw_data(raw)))
+        return result
+
+    def _items(self, todo: set[tuple[str, str, str]]) -> dict[tuple[str, str, str], dict[str, Any]]:
+        """The items at these tables and keys, as DynamoDB tells them."""
         found: dict[tuple[str, str, str], dict[str, Any]] = {}
         queue = sorted(todo)
         while queue:
@@ -92,26 +119,30 @@ class DynamoStore:
                 queue.extend((table, key["pk"]["S"], key["sk"]["S"]) for key in left["Keys"])
             if answer.get("UnprocessedKeys"):
                 time.sleep(random.uniform(0.02, 0.1))  # noqa: S311 - the table is throttled: let it breathe
-        result = []
-        for kind, model, pk, sk in places:
-            raw = found.get((model.Meta.table_name, pk, sk))
-            result.append(None if raw is None else self.models.record(kind, model.from_raw_data(raw)))
-        return result
+        return found
 
     def page(
         self, kind: type[R], /, *, limit: int, after: str | None = None, newest_first: bool = False, span: Span = EVERYWHERE,
         **partition: str,
     ) -> Page[R]:  # fmt: skip
-        """Records of one partition in the order of their sort keys. `after` is the sort key to go on behind. Raises Unavailable."""
-        pages = where_is(kind).pages
-        if pages is not None:
-            listed = Listed(pages[0], "time", partition[pages[1]])
+        """Records of one partition in the order of their sort keys, without archived ones. `after` is the sort key to go on behind.
+        Raises Unavailable."""
+        place = where_is(kind)
+
+        def by_index(family: str, owner: str) -> Page[R]:
+            listed = Listed(family, "time", partition[owner])
             found = self.places(listed, limit=limit, after=after, newest_first=newest_first, span=span)
             known = [record for record in self.at(found.places) if record is not None]
             return Page(known, found.places[-1].position if found.more else None)
+
+        if place.pages is not None:
+            return by_index(*place.pages)
         model = self.models.of(kind)
         where = lists.Where(model.Meta.table_name, None, "pk", "sk", partition_of(kind, partition))
         items, more = lists.read(self._call, where, limit, after, newest_first, span)
+        if place.without_stubs is not None and any(ARCHIVE in item for item in items):
+            # Archived records are in no list, and there may be any number of them one after the other.
+            return by_index(*place.without_stubs)
         records = [self.models.record(kind, model.from_raw_data(item)) for item in items]
         return Page(records, items[-1]["sk"]["S"] if more and items else None)
 
@@ -144,6 +175,12 @@ class DynamoStore:
         index = INDEXES[listed.family, listed.by]
         partition = listed_under(listed.family, listed.owner, listed.value)
         return lists.Where(self._settings.table(index.table), index.name, index.pk, index.sk, partition)
+
+    def named(self, name: str, /) -> list[str]:
+        """The ids of the archived records that are found by a name, strongly consistent. Raises Unavailable."""
+        where = lists.Where(self.models.table("records"), None, "pk", "sk", name_key(name)[0])
+        items, _ = lists.read(self._call, where, _BATCH, None, False, EVERYWHERE)
+        return [item["sk"]["S"] for item in items]
 
     def commit(self, changes: Sequence[Change], /) -> None:
         """All of `changes`, or none, and with a request's first ones its activity record. Raises Conflict, Unavailable.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
@@ -16,6 +18,11 @@ from chalicelib.store.indexes import indexed_attributes
 from chalicelib.store.schema import where_is
 
 log = logging.getLogger(__name__)
+
+ARCHIVE = "archive"
+"""The attribute of a stub that names the archive's object with the whole record (`stubs`)."""
+Whole = Callable[[type, str, str, str], Any]
+"""The record of a kind at a key, out of the archive's object of that name."""
 
 
 class Record(Model):
@@ -62,6 +69,8 @@ class Models:
         self._of: dict[type, type[Record]] = {}
         self._known: set[str] = set()
         self._lock = threading.Lock()
+        self.whole: Whole = _no_archive
+        """Reads what a stub stands for."""
         self.work: type[WorkItem] = self._bind(WorkItem, "work")
         self.counter: type[Counter] = self._bind(Counter, "chain")
 
@@ -100,6 +109,8 @@ class Models:
                 body["unbounded"] = (*body.get("unbounded", ()), name)
         if where.indexed is not None:
             body |= {name: UnicodeAttribute(null=True) for name in indexed_attributes(where.table)}
+        if where.stub is not None:
+            body[ARCHIVE] = UnicodeAttribute(null=True)
         model: type[Record] = self._share(type(kind.__name__, (Record,), body))
         return model
 
@@ -117,8 +128,11 @@ class Models:
         return self.of(kind)(where.pk(record), where.sk(record), **values)
 
     def record(self, kind: type, item: Any) -> Any:
-        """The record that an item of its model stores. Raises LookupError, with an alarm, for one that belongs at another key."""
+        """The record that an item of its model stores, or stands for. Raises LookupError, with an alarm, for one that belongs at
+        another key, Unavailable where the archive does not answer."""
         names = codec.hints(kind)
+        if ARCHIVE in item.attribute_values:
+            return self._archived(kind, item)
         stored = item.attribute_values  # not by its descriptors: they take half of the time of reading an item
         values = {name: stored.get(f"f_{name}") for name in names}
         # A field that was added after the item was written is not in it: the dataclass's default counts.
@@ -129,3 +143,19 @@ class Models:
             log.error("ALARM the %s at %s / %s is another one's: it was altered", kind.__name__, item.pk, item.sk)
             raise LookupError(f"the {kind.__name__} at {item.pk} / {item.sk} is another one's")
         return found
+
+    def _archived(self, kind: type, item: Any) -> Any:
+        """The record that a stub stands for. It has to say what the stub says."""
+        stub, name = item.attribute_values, item.attribute_values[ARCHIVE]
+        found = self.whole(kind, name, item.pk, item.sk)
+        said = {"version": stub["f_version"], **{field: stub.get(f"f_{field}") for field in where_is(kind).stub or ()}}
+        if any(getattr(found, field) != value for field, value in said.items()):
+            log.error("ALARM the %s at %s / %s is not that of the archive", kind.__name__, item.pk, item.sk)
+            raise LookupError(f"the {kind.__name__} at {item.pk} / {item.sk} is not the archived one")
+        if "archives" in codec.hints(kind):
+            return dataclasses.replace(found, archives=(name, *(found.archives or ())))
+        return found
+
+
+def _no_archive(kind: type, name: str, pk: str, sk: str) -> Any:
+    raise LookupError(f"the {kind.__name__} at {pk} / {sk} is in the archive, which nobody reads here")

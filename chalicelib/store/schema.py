@@ -48,6 +48,10 @@ class Kind:
     """Family and owner's field of the list that `Store.page` reads, where it is no partition of the table."""
     module: str = ""
     """The module of the domain that has the type, where it is found by its key in an index."""
+    stub: tuple[str, ...] | None = None
+    """Where a stub may lie in a record's place: the fields that the stub repeats, beside version and archive."""
+    without_stubs: tuple[str, str] | None = None
+    """As `pages`, where stubs lie in the partition: the same list without them."""
 
 
 def _part(record: Any) -> str:
@@ -72,11 +76,27 @@ RECORDS: dict[str, Kind] = {
     "ListedMerchant": Kind("tenants", lambda r: "merchants#all", lambda r: r.id),
     "ApiKey": Kind("tenants", lambda r: f"keys#{r.tenant}", lambda r: r.id),
     "Tally": Kind("tenants", lambda r: f"tally#{r.tenant}", lambda r: r.of),
-    "Invoice": Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id, invoice_lists, module="invoices.invoices"),
+    "Invoice": Kind(
+        "records",
+        lambda r: f"inv#{r.tenant}",
+        lambda r: r.id,
+        invoice_lists,
+        module="invoices.invoices",
+        stub=(),
+        without_stubs=("inv", "tenant"),
+    ),
     "ExternalId": Kind("records", lambda r: f"ext#{r.tenant}", lambda r: r.value),
     "InvoiceTotals": Kind("records", lambda r: f"sum#{r.tenant}", lambda r: f"{r.asset}#{r.shard}"),
     "InvoiceSettings": Kind("records", lambda r: f"inset#{r.tenant}"),
-    "Address": Kind("records", lambda r: f"addr#{r.tenant}", lambda r: r.id, address_lists, module="addresses.addresses"),
+    "Address": Kind(
+        "records",
+        lambda r: f"addr#{r.tenant}",
+        lambda r: r.id,
+        address_lists,
+        module="addresses.addresses",
+        stub=(),
+        without_stubs=("addr", "tenant"),
+    ),
     "Withdrawal": Kind("records", lambda r: f"wd#{r.tenant}", lambda r: r.id, withdrawal_lists, module="withdrawals.withdrawals"),
     "WithdrawalBatch": Kind("records", lambda r: f"wdb#{r.tenant}", lambda r: r.id),
     "ApprovalRequest": Kind(
@@ -112,7 +132,14 @@ RECORDS: dict[str, Kind] = {
     "FeeBudget": Kind("records", lambda r: f"feebudget#{r.tenant}"),
     "Activity": Kind("records", lambda r: f"act#{r.tenant}", lambda r: r.id, activity_lists, module="merchants.activity"),
     "StoredAnswer": Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
-    "Deposit": Kind("records", lambda r: f"tx#{r.id}", indexed=deposit_lists, module="deposits.deposits"),
+    "Deposit": Kind(
+        "records",
+        lambda r: f"tx#{r.id}",
+        indexed=deposit_lists,
+        module="deposits.deposits",
+        # A rescan that can not read the archive still finds that it was recorded, where, and what became of it.
+        stub=("status", "block_hash"),
+    ),
     "Stake": Kind("records", lambda r: f"stake#{r.network}", lambda r: r.id, stake_lists, module="treasury.stakes"),
     "Move": Kind("records", lambda r: f"move#{r.network}", lambda r: r.id, move_lists, module="treasury.moves"),
     "CoinMove": Kind(
@@ -129,6 +156,8 @@ RECORDS: dict[str, Kind] = {
     "Balance": Kind("ledger", lambda r: f"bal#{r.tenant}", lambda r: r.asset),
     "WalletBalance": Kind("ledger", lambda r: f"wal#{r.network}#{r.address}", lambda r: r.asset),
     "JournalEntry": Kind("ledger", lambda r: f"jrn#{r.id}"),
+    "ClosingPosting": Kind("ledger", lambda r: f"closed#{r.source}>{r.destination}", lambda r: f"{r.month}#{r.asset}"),
+    "ArchiveRound": Kind("chain", lambda r: f"archive#{r.realm}"),
     "Network": Kind("chain", lambda r: f"net#{r.id.split(':')[0]}", lambda r: r.id.split(":")[1]),
     "Coin": Kind("chain", lambda r: f"coin#{r.network.split(':')[0]}", lambda r: f"{r.network.split(':')[1]}#{r.slug}"),
     "TokenContract": Kind("chain", lambda r: f"contract#{r.network}", lambda r: r.contract),
@@ -139,6 +168,7 @@ RECORDS: dict[str, Kind] = {
     "RetiredWallet": Kind("chain", lambda r: f"retired#{r.network}", lambda r: r.address),
     "Observed": Kind("chain", lambda r: f"observed#{r.network}"),
     "Cursor": Kind("chain", lambda r: f"cursor#{r.network}"),
+    "ScanEpoch": Kind("chain", lambda r: f"epoch#{r.network}"),
     "BalanceBooking": Kind("chain", lambda r: f"booked#{r.network}#{r.address}"),
     "Reconciled": Kind("chain", lambda r: f"reconciled#{r.network}"),
     "ReconcileRound": Kind("chain", lambda r: f"round#{r.network}"),
@@ -235,6 +265,11 @@ def prefix_of(kind: type) -> str:
 
 
 _LISTED = {where.pk(_Nothing()).split("#")[0]: (name, where) for name, where in RECORDS.items() if where.indexed is not None}
+
+
+def name_key(name: str, id: str = "") -> tuple[str, str]:
+    """The key of the row by which an archived record is found. The row has nothing but its key."""
+    return f"arch#{name}", id
 
 
 def work_key(work: Work) -> tuple[str, str]:

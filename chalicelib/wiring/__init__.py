@@ -49,6 +49,10 @@ class Services:
     health = Of(lambda wiring: wiring.base.health)
     switches = Of(lambda wiring: wiring.base.switches)
 
+    archiving = Of(lambda wiring: wiring.archive.archiving)
+    archive_rounds = Of(lambda wiring: wiring.archive.rounds)
+    archive_coverage = Of(lambda wiring: wiring.archive.coverage)
+
     gate = Of(lambda wiring: wiring.merchants.gate)
     source_limits = Of(lambda wiring: wiring.merchants.source_limits)
     api_keys = Of(lambda wiring: wiring.merchants.api_keys)

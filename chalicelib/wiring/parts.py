@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.catalogue.catalogue import Catalogue
     from chalicelib.domain.catalogue.rates import Rates
     from chalicelib.domain.ids import Realm
+    from chalicelib.store.archive import Archived
     from chalicelib.store.dynamo import DynamoStore
     from chalicelib.usecases.base.message_chains import BoundedQueues
     from chalicelib.usecases.ports.clock import Clock
@@ -95,7 +96,14 @@ class Parts:
     def store(self) -> DynamoStore:
         from chalicelib.store.dynamo import DynamoStore
 
-        return DynamoStore(self.settings, self.region, self._kick)
+        return DynamoStore(self.settings, self.region, self._kick, lambda: self.archived)
+
+    @cached_property
+    def archived(self) -> Archived:
+        """Loaded when a stub is met, or a payment leaves: no cold start pays for S3."""
+        from chalicelib.store.archive import Archived
+
+        return Archived(self.settings, self.region, self.store.models, self.client)
 
     def _kick(self, outbox_id: str, group: str | None) -> None:
         self.queues.kick(outbox_id, group)

@@ -9,6 +9,7 @@ from chalicelib.wiring.parts import Parts
 
 if TYPE_CHECKING:
     from chalicelib.settings import Settings
+    from chalicelib.wiring.archive import ArchiveWiring
     from chalicelib.wiring.base import BaseWiring
     from chalicelib.wiring.catalogue import CatalogueWiring
     from chalicelib.wiring.chains import ChainWiring
@@ -47,6 +48,12 @@ class Wiring:
         from chalicelib.wiring.base import BaseWiring
 
         return BaseWiring(self.parts)
+
+    @cached_property
+    def archive(self) -> ArchiveWiring:
+        from chalicelib.wiring.archive import ArchiveWiring
+
+        return ArchiveWiring(self.parts)
 
     @cached_property
     def merchants(self) -> MerchantWiring:

@@ -21,6 +21,7 @@ from moto.core.base_backend import BackendDict
 from moto.core.models import DEFAULT_ACCOUNT_ID, MockAWS
 from moto.dynamodb.models import dynamodb_backends
 from moto.kms.models import kms_backends
+from moto.s3.models import s3_backends
 from moto.sqs.models import Message, Queue, sqs_backends
 from moto.ssm.models import ssm_backends
 
@@ -45,13 +46,14 @@ _MISLEADING = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_ID
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the tables, queues, keys and parameters held. Good for any number of restores while the same stack runs."""
+    """What the tables, queues, buckets, keys and parameters held. Good for any number of restores while the same stack runs."""
 
     rows: dict[str, tuple[Any, ...]]
     tokens: dict[str, Any]
     queues: dict[str, tuple[list[dict[str, Any]], set[int], set[str]]]
     keys: dict[str, tuple[Any, dict[str, Any]]]
     parameters: dict[str, list[Any]]
+    objects: dict[str, dict[str, list[Any]]]
 
 
 @dataclass
@@ -62,12 +64,14 @@ class LocalAws:
     _mock: Any
     _empty: Snapshot = field(init=False)
     _parked: dict[Any, dict[str, Any]] | None = None
+    _named: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Whose the buckets are: moto keeps that beside its accounts, since no two in the world share a name."""
 
     def __post_init__(self) -> None:
         self._empty = self.snapshot()
 
     def snapshot(self) -> Snapshot:
-        """Remember the data of every table and queue and the set of keys: a few milliseconds, nothing is copied deeply."""
+        """Remember the data of every table, queue and bucket, and the set of keys: a few milliseconds, nothing is copied deeply."""
         with LOCK:
             dynamodb, sqs, kms, parameters = _backends()
             return Snapshot(
@@ -76,6 +80,7 @@ class LocalAws:
                 queues={name: _freeze_queue(queue) for name, queue in sqs.queues.items()},
                 keys={key_id: (key, dict(key.aliases)) for key_id, key in kms.keys.items()},
                 parameters={name: list(history) for name, history in parameters.items()},
+                objects={name: dict(bucket.keys.lists()) for name, bucket in _buckets().items()},
             )
 
     def holds(self, token: Snapshot) -> bool:
@@ -96,6 +101,9 @@ class LocalAws:
             dynamodb, sqs, kms, parameters = _backends()
             parameters.clear()
             parameters.update({name: list(history) for name, history in token.parameters.items()})
+            for name, bucket in _buckets().items():
+                for key in bucket.keys.keys() - token.objects[name].keys():
+                    del bucket.keys[key]
             for made, known in ((dynamodb.tables, token.rows), (sqs.queues, token.queues)):
                 for name in made.keys() - known.keys():
                     del made[name]
@@ -126,6 +134,7 @@ class LocalAws:
         for backends, content in self._parked.items():
             dict.update(backends, content)
             _in_use().append(backends)
+        _name_buckets(self._named)
         self._parked = None
         direct.begin(REGION)
         try:
@@ -137,8 +146,10 @@ class LocalAws:
         """Step aside with all data, so that a test of something else can have a moto of its own."""
         direct.end()
         self._parked = {backends: dict(backends) for backends in _in_use()}
+        self._named = dict(s3_backends.bucket_accounts)
         for backends in self._parked:
             backends.clear()
+        _name_buckets({})
         _in_use().clear()
         self._mock.stop()
 
@@ -204,6 +215,16 @@ def _backends() -> tuple[Any, Any, Any, Any]:
         kms_backends[DEFAULT_ACCOUNT_ID][REGION],
         ssm_backends[DEFAULT_ACCOUNT_ID][REGION]._parameters,
     )
+
+
+def _buckets() -> dict[str, Any]:
+    """S3's backend is one for all regions. Objects are written once and never removed."""
+    return dict(s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets)
+
+
+def _name_buckets(named: dict[str, tuple[str, str]]) -> None:
+    s3_backends.bucket_accounts.clear()
+    s3_backends.bucket_accounts.update(named)
 
 
 def _freeze_queue(queue: Queue) -> tuple[list[dict[str, Any]], set[int], set[str]]:

@@ -39,7 +39,9 @@ log = logging.getLogger(__name__)
 
 
 def _period(name: str) -> float:
-    return RATES_SECONDS if name in ("rates", "reconciliation") else POLL_SECONDS if name.startswith("poll_") else OTHER_SECONDS
+    if name in ("rates", "reconciliation", "archive"):
+        return RATES_SECONDS
+    return POLL_SECONDS if name.startswith("poll_") else OTHER_SECONDS
 
 
 class Calm:

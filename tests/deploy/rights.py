@@ -48,6 +48,9 @@ def needed(service: str, operation: str, sent: dict[str, Any]) -> set[tuple[str,
     if service == "sqs":
         queue = sent.get("QueueName") or sent["QueueUrl"].rsplit("/", 1)[1]
         return {(f"sqs:{operation}", f"arn:aws:sqs:r:1:{queue}")}
+    if service == "s3":
+        # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
+        return {(f"s3:{operation}", f"arn:aws:s3:::{sent['Bucket']}/{sent['Key']}")}
     if service == "sts":
         return set()  # GetCallerIdentity: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
     if service == "ssm":

@@ -89,9 +89,9 @@ def test_routes(standing: dict[str, Any]) -> None:
 def test_schedules(standing: dict[str, Any]) -> None:
     names = function_names(STAGE)
     declared = [{"rate": rate, "state": "ENABLED", "function": names[f]} for f, rate in schedules().items()]
-    assert len(declared) == 11
+    assert len(declared) == 12
     assert sorted(standing["schedules"], key=str) == sorted(declared, key=str)
-    assert Counter(s["rate"] for s in standing["schedules"]) == {"rate(1 minute)": 10, "rate(5 minutes)": 1}
+    assert Counter(s["rate"] for s in standing["schedules"]) == {"rate(1 minute)": 10, "rate(5 minutes)": 2}
 
 
 def test_queue_mappings_are_there_once_and_take_what_app_py_says(standing: dict[str, Any]) -> None:
@@ -116,4 +116,4 @@ def test_logs_of_every_function_end_some_day(standing: dict[str, Any]) -> None:
 def test_the_second_deployment_changes_what_is_there(deployed: list[dict[str, Any]]) -> None:
     first, second = ([api["id"] for api in found["apis"]] for found in deployed)
     assert first == second
-    assert len(functions()) == len(deployed[1]["functions"]) == 18
+    assert len(functions()) == len(deployed[1]["functions"]) == 19

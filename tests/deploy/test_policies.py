@@ -57,7 +57,8 @@ def test_the_api_can_neither_decrypt_nor_sign_nor_read_keys(stage: str) -> None:
     """It may encrypt the key of a wallet that is registered and put the row away, and that is all it has to do with keys."""
     for statement in statements("api", stage):
         for action in statement["Action"]:
-            assert action in ("kms:Encrypt", *MAKES_KEYS) or action.split(":")[0] in ("dynamodb", "sqs", "logs"), action
+            allowed = ("kms:Encrypt", "s3:GetObject", *MAKES_KEYS)
+            assert action in allowed or action.split(":")[0] in ("dynamodb", "sqs", "logs"), action
         if any("custody" in arn for arn in statement["Resource"]):
             assert statement["Action"] == ["dynamodb:PutItem"]
             assert statement["Condition"] == {
@@ -319,7 +320,7 @@ def test_every_function_has_its_own_policy_and_size(stage: str) -> None:
         assert 128 <= found["lambda_memory_size"] <= 10_240
         # API Gateway gives up after 29 seconds; what is started every minute, or every five,
         # should be over when it is started again.
-        assert 0 < found["lambda_timeout"] <= {API: 29, "reconciliation": 300}.get(function, 60)
+        assert 0 < found["lambda_timeout"] <= {API: 29, "reconciliation": 300, "archive": 300}.get(function, 60)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -363,6 +364,24 @@ def test_housekeeping_alone_raises_ceilings(stage: str) -> None:
     (rows,) = [s for s in statements("housekeeping", stage) if s["Sid"] == "OnlyChain"]
     assert rows["Action"] == ["dynamodb:UpdateItem"]
     assert rows["Condition"]["ForAllValues:StringLike"] == {"dynamodb:LeadingKeys": ["pool#*"]}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_archive_alone_removes_postings_and_writes_objects(stage: str) -> None:
+    """And of the ledger it writes neither a merchant's balance nor a payment's entry."""
+    removes, objects = set(), {}
+    for function in FUNCTIONS:
+        for s in statements(function, stage):
+            if "dynamodb:DeleteItem" in s["Action"] and any("-ledger" in arn for arn in s["Resource"]):
+                removes.add((function, *s["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]))
+            if any(action.startswith("s3:") for action in s["Action"]):
+                objects[function] = set(s["Action"])
+                assert s["Resource"] == [f"arn:aws:s3:::gateway-{stage}-archive-*-*/payments/*"]
+                assert s["Condition"] == {"StringEquals": {"aws:ResourceAccount": "${aws:PrincipalAccount}"}}
+    beginnings = ("jrn#credit:*", "jrn#reverse:*", "jrn#unhold:*", "jrn#admit:*", "wal#*", "closed#*")
+    assert removes == {("archive", *beginnings)}
+    assert [function for function, actions in objects.items() if "s3:PutObject" in actions] == ["archive"]
+    assert not any(action.startswith("s3:Delete") or "Bypass" in action for actions in objects.values() for action in actions)
 
 
 def test_settings_accept_every_stages_environment(monkeypatch: pytest.MonkeyPatch) -> None:

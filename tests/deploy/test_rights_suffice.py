@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib import wiring
 from chalicelib.api.routes import ROUTES
 from chalicelib.domain.addresses.addresses import Watched
 from chalicelib.domain.times import iso
@@ -51,8 +52,8 @@ class Journey:
         assert answer.status == status, answer.body
         return answer.body if answer.json is None else answer.json
 
-    def fall_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A backlog that is shared out, with a payment in it."""
+    def fall_behind(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        """A backlog that is shared out, with a payment in it; the invoice."""
         services().clock.shift_ms += 61_000  # requests are counted by the minute
         monkeypatch.setattr(services().wiring.scanning, "range_queue", lambda _: services().queues)
         monkeypatch.setattr("chalicelib.usecases.scanning.reorganisations.BATCH_BLOCKS", 5)
@@ -63,6 +64,23 @@ class Journey:
         self.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 100}, 201)
         self.settle()
         assert self.api("GET", f"/v1/invoices?id={invoice['id']}")["status"] == "completed"
+        return dict(invoice)
+
+    def archive(self, invoice: Mapping[str, Any]) -> None:
+        """A year later invoices leave the tables. One is asked for, paid late, and collected."""
+        for minutes in (402 * 24 * 60, 5):  # what lists cover is said first
+            services().clock.shift_ms += minutes * 60_000
+            self.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 1}, 201)
+            self.settle()
+        remembered = services().wiring.parts.archived._known
+        remembered.clear()  # each function is a process of its own
+        self.api("GET", f"/v1/invoices?id={invoice['id']}")
+        self.api("GET", f"/v1/transactions/address/{invoice['address']}")
+        remembered.clear()
+        paid = {"network": "ethereum", "coin": "eth", "address": invoice["address"], "amount": "1"}
+        self.api("POST", "/v1/sandbox/deposits", paid, 201)
+        self.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 30}, 201)
+        self.settle()
 
     def read_everything(self, ids: Mapping[str, str]) -> None:
         """Every GET route; pages and files touch no AWS. `ids` is what stands in the place of a path's parameter, or follows the
@@ -146,7 +164,7 @@ class Journey:
                     self.recorder.function = function
                     done = self.stack.drain(only=[function], hurry=True)
                     handled += sum(done.calls.values()) - done.rounds * (
-                        function.startswith("poll_") or function in ("housekeeping", "rates", "reconciliation")
+                        function.startswith("poll_") or function in ("housekeeping", "rates", "reconciliation", "archive")
                     )
             if handled == 0:
                 return
@@ -190,6 +208,8 @@ def test_conditions_on_partition_keys_are_read() -> None:
 
 @pytest.mark.slow
 def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCHIVE_AFTER_DAYS", "400")
+    wiring.forget()
     journey = Journey(stack, recorder)
     services().wiring.catalogue.__dict__["rate_providers"] = [Kraken()]
     journey.api("GET", "/v1/auth/test")
@@ -288,13 +308,15 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     journey.settle()
     journey.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 30}, 201)
     journey.settle()
-    journey.fall_behind(monkeypatch)
+    found_behind = journey.fall_behind(monkeypatch)
     # The way round all addresses, which only polls of live EVM networks go.
     recorder.function = "poll_ethereum"
     assert services().store.sweep(Watched, limit=10, realm="test", family="evm").next
 
+    journey.archive(found_behind)
     at_work = {function for function, _, _ in recorder.calls}
     assert at_work == set(functions())
+    assert {function for function, action, _ in recorder.calls if action.startswith("s3:")} >= {API, "archive", "poll_ethereum"}
     assert {action for function, action, _ in recorder.calls if function == "payout" and action.startswith("kms:")} == {"kms:Sign"}
     secret = {(function, action) for function, action, _ in recorder.calls if action in ("kms:Encrypt", "kms:Decrypt")}
     opening = {(function, "kms:Decrypt") for function in ("collect", "deliver")}

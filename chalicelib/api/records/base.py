@@ -103,6 +103,14 @@ class Pagination(Record):
         str | None,
         Field(description="Send it as `cursor` to go on: any length, at the same cost per page.", examples=["eyJhIjoiMSJ9"]),
     ]
+    covers_from: Annotated[
+        str,
+        Field(
+            description="Where payments are archived: the day (UTC) from which on this list has everything. What was settled"
+            " before is read by its id, externalId, address or hash. It is in no list and no `total`; sums and balances have it.",
+            examples=["2025-10-19"],
+        ),
+    ] = None  # type: ignore[assignment]
 
 
 class ListMeta(Meta):

@@ -14,6 +14,7 @@ from chalicelib.api.fields import NOT_NULL, AddressText, CoinSlug, Label, Metada
 from chalicelib.api.fields import slug as understood
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.addresses import ADDRESSES
+from chalicelib.api.lists.coverage import covered
 from chalicelib.api.models import Query, Request
 from chalicelib.api.problems import shown
 from chalicelib.api.resources.wallets import wallet_problems
@@ -189,6 +190,7 @@ def list_addresses(ctx: Ctx, query: ListQuery) -> Answer:
     """Archived ones are left out. Of type hot, cold and collector are those that the caller's own merchant registered."""
 
     found, pagination = ADDRESSES.page(ctx, query)
+    pagination |= covered(ctx)
     holdings = ctx.services.addresses.holdings_of(found)
     return Answer([ctx.views.address(address, there) for address, there in zip(found, holdings, strict=True)], pagination)
 

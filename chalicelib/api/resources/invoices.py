@@ -13,6 +13,7 @@ from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import CoinSlug, NetworkSlug, PositiveAmount, matching, positive_amount
 from chalicelib.api.invoice_fields import CancelUrl, FiatAmount, FiatCurrency, Metadata, RedirectUrl, price_problems
 from chalicelib.api.lists import ListQuery
+from chalicelib.api.lists.coverage import covered
 from chalicelib.api.lists.invoices import INVOICES
 from chalicelib.api.models import CamelRequest, MoneyRequest, Query
 from chalicelib.api.problems import shown
@@ -239,6 +240,7 @@ def get_by_external_id(ctx: Ctx, query: InvoiceByExternalId) -> Answer:
 def list_invoices(ctx: Ctx, query: ListQuery) -> Answer:
     """`from` and `to` are inclusive days in UTC; `count` is how many invoices there are in all (see `pagination`)."""
     found, pagination = INVOICES.page(ctx, query)
+    pagination |= covered(ctx)
     data = shown_invoices(ctx, found)
     count = len(data) if pagination["total"] is None else pagination["total"]
     return Answer({"count": count, "data": data, "meta": {"pagination": pagination}})

@@ -9,6 +9,7 @@ from typing import Any
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, amount, choice, coin, flag, hash_text, network, text, time, whole
 from chalicelib.api.lists.common import assets_of_coin, assets_of_network, in_coin_units, slug_of
+from chalicelib.api.lists.coverage import covered
 from chalicelib.api.lists.fields import Condition
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.addresses.addresses import SERVICE_ROLES, RetiredWallet, wallet_key
@@ -30,6 +31,8 @@ TYPES = ("deposit", "withdrawal", "collection", "topup", "stake")
 STATUSES = ("pending", "confirmed", "failed", "orphaned")
 MOST_RELEASABLE = 1000
 """Deposits that an operator is shown at once: they have no order, and more of them are read once these are released."""
+MOST_BESIDE_ARCHIVED = 1000
+"""Transactions of an archived invoice's address that came after it was archived."""
 
 
 def _type(r: Transaction, _: Any) -> str:
@@ -129,7 +132,7 @@ def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
     ):
         return _releasable(ctx, query)
     found, pagination = TRANSACTIONS.page(ctx, query, also=_of_invoice(ctx, query))
-    return Answer(_shown(ctx, found), pagination)
+    return Answer(_shown(ctx, found), pagination | covered(ctx))
 
 
 @endpoint(
@@ -176,9 +179,28 @@ def _releasable(ctx: Ctx, query: ListQuery) -> Answer:
 
 def _of_address(ctx: Ctx, query: ListQuery) -> Answer:
     named = ctx.param("address")
-    address = named if _operators(ctx) and _of_wallet(ctx, named) else ctx.services.addresses.find(ctx.tenant, named).address
+    if _operators(ctx) and _of_wallet(ctx, named):
+        return _listed_at(ctx, query, named)
+    known = ctx.services.addresses.find(ctx.tenant, named)
+    archived = [] if known.invoice_id is None else _archived(ctx, known.invoice_id)
+    if not archived:
+        return _listed_at(ctx, query, known.address)
+    store = ctx.services.store
+    places = store.places(Listed("tx", "address", ctx.tenant, known.address), limit=MOST_BESIDE_ARCHIVED).places
+    every = {each.id: each for each in (*archived, *store.at(places)) if each is not None}
+    found, pagination = TRANSACTIONS.over(ctx, query, every.values(), position=lambda t: place_in_time(t.created_at, t.id))
+    return Answer(_shown(ctx, found), pagination)
+
+
+def _listed_at(ctx: Ctx, query: ListQuery, address: str) -> Answer:
     found, pagination = TRANSACTIONS.page(ctx, query, also=[TRANSACTIONS.condition("address", address.lower())])
     return Answer(_shown(ctx, found), pagination)
+
+
+def _archived(ctx: Ctx, invoice_id: str) -> list[Deposit]:
+    from chalicelib.usecases.archive.reading import of_invoice  # hardly ever asked for
+
+    return of_invoice(ctx.services.store, ctx.tenant, invoice_id, ctx.now_ms)
 
 
 def _of_wallet(ctx: Ctx, address: str) -> bool:
@@ -252,7 +274,9 @@ def _by_hash(ctx: Ctx, txid: str) -> Transaction | None:
         found: list[Transaction | None] = ctx.services.store.at(places)
         if found:
             return found[0]
-    return None
+    from chalicelib.usecases.archive.reading import newest_by_hash  # of last year, or of nobody's
+
+    return newest_by_hash(ctx.services.store, ctx.tenant, txid)
 
 
 def _shown(ctx: Ctx, transactions: list[Transaction]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from chalicelib.domain.archive.closings import ClosingPosting
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.invoices.totals import InvoiceTotals
@@ -29,6 +30,10 @@ class Books:
     """All records that an audit checks."""
 
     journal: list[JournalEntry] = field(default_factory=list)
+    """Archived entries too."""
+    archived: list[JournalEntry] = field(default_factory=list)
+    """Those of `journal` that the archive has."""
+    closings: list[ClosingPosting] = field(default_factory=list)
     balances: list[Balance] = field(default_factory=list)
     wallets: list[WalletBalance] = field(default_factory=list)
     deposits: list[Deposit] = field(default_factory=list)

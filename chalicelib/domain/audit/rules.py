@@ -5,6 +5,7 @@ Pure: `usecases.reconciliation.audit` reads the store and hands everything over.
 
 from __future__ import annotations
 
+from chalicelib.domain.archive.closings import closings_of, differing
 from chalicelib.domain.audit.books import Books
 from chalicelib.domain.audit.collections import collections_agree
 from chalicelib.domain.audit.consolidations import coin_moves_agree
@@ -27,6 +28,7 @@ def violations(books: Books) -> list[str]:
         *books_agree(sums, taken_back(books)),
         *balances_agree(sums, books),
         *wallets_agree(sums, books),
+        *differing(books.closings, closings_of(books.archived)),
         *pending_and_held_agree(books),
         *in_flight_agrees(sums, books),
         *credited_once(books),

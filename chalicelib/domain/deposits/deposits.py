@@ -58,6 +58,9 @@ class Deposit:
 
     `worth` is what it was worth when it was first seen, where no `rate` says so: for the merchant's accounts, and no sum counts it.
 
+    `part` is the part of its block's list that its commits rest on (`domain.chain.BlockDeposits`); None in no block, and where a
+    version that knew no parts saved it last.
+
     `round` counts how often it fell out of the chain, or was gone before it was in it: crediting again is a new journal entry.
     """
 
@@ -89,6 +92,7 @@ class Deposit:
     spends: tuple[str, ...] = ()
     rate: Quote | None = None
     worth: FiatValue | None = None
+    part: int | None = None
     round: int = 0
     emitted: int = 0
     version: int = 1

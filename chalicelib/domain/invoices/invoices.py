@@ -65,7 +65,8 @@ class Invoice:
     sums, at the rates of their deposits, as exact text; None for none. `misdirected` are deposits to its address in other coins.
     `payment_link` is the link that it was opened from. Where that has a stock, `piece` is the shard that it holds a piece of, and
     `given_back` the one that it gave its piece back to: without a piece it is not completed by itself.
-    `hook` is the webhook that is told of it alone.
+    `hook` is the webhook that is told of it alone. `archives` names the archive's objects that have it, or once had it, newest
+    first: the postings in them are closed. None where it never was there.
 
     Where the payer chooses the coin (`choosing`), the sums lie in the choices, and these fields show the latest choice. Before
     there is one, `asset` is the first accepted coin, `amount` 0, and there is no address.
@@ -110,6 +111,7 @@ class Invoice:
     piece: str | None = None
     given_back: str | None = None
     hook: InvoiceHook | None = None
+    archives: tuple[str, ...] | None = None
     emitted: int = 0
     version: int = 1
 

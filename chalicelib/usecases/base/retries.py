@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from chalicelib.usecases.ports.changes import AtEpoch, Conflict
+from chalicelib.usecases.ports.changes import AtEpoch, AtPart, Conflict, Dropped
 from chalicelib.usecases.ports.failures import Halted, Unavailable
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def until_settled(decide: Callable[[], T], tries: int = TRIES) -> T:
         try:
             return decide()
         except Conflict as conflict:
-            if isinstance(conflict.change, AtEpoch):
+            if isinstance(conflict.change, AtEpoch | AtPart | Dropped):
                 raise  # what was read of the chain is out of date: deciding again would not change it
             time.sleep(random.uniform(0, min(0.2, 0.005 * 2**attempt)))  # noqa: S311 - spreads retries, guards nothing
     return decide()

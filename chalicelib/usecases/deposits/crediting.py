@@ -22,7 +22,7 @@ from chalicelib.usecases.deposits.posting import DepositPostings
 from chalicelib.usecases.invoices.pieces_again import take_again
 from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import AtEpoch, Change, Close, Post, Save
+from chalicelib.usecases.ports.changes import AtEpoch, AtPart, Change, Close, Dropped, Post, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.deposits import DepositScreening
@@ -48,7 +48,7 @@ class DepositCrediting:
     def confirm(self, network: Network, key: str, block_hash: str, tip: int, epoch: int) -> None:
         """Credit a pending deposit whose block is final. The caller has checked that block, and no other, against the node.
 
-        Commits only while `epoch` still holds, so a reorganisation followed meanwhile wins. Raises Conflict, Unavailable.
+        Commits only while no reorganisation after `epoch` has dropped the block. Raises Conflict, Unavailable.
         """
 
         def decide() -> None:
@@ -64,7 +64,7 @@ class DepositCrediting:
             # There was room when it was seen; what came since by another way may have taken it.
             there = posted_sums(before, owned, invoice, self._book.wallet(network, before))
             if before.set_aside or not fits(before.amount, there):
-                self._confirm_aside(network, before, flags, tip, epoch, now)
+                self._confirm_aside(network, before, flags, tip, _rests(before, epoch), now)
                 return
             if replace(before, flags=flags).suspect and before.tenant is not None and not before.below_minimum:
                 flags = (*flags, HELD)
@@ -73,7 +73,7 @@ class DepositCrediting:
             entry = ledger.deposit_credited(after.id, after.round, now, place, owner, Amount(after.asset, after.amount))
             held, small = after.amount if after.held else 0, after.amount if after.small else 0
             beside = self._book.beside(network, after, pending=-after.amount, held=held, small=small)
-            changes: list[Change] = [Close(deposit_work(before)), Post(entry), beside, AtEpoch(network.id, epoch)]
+            changes: list[Change] = [Close(deposit_work(before)), Post(entry), beside, _rests(before, epoch)]
             changes += confirmed(self._store, network, after)
             tenant = after.tenant
             if tenant is not None:
@@ -91,11 +91,13 @@ class DepositCrediting:
 
         until_settled(decide)
 
-    def _confirm_aside(self, network: Network, before: Deposit, flags: tuple[str, ...], tip: int, epoch: int, now: int) -> None:
+    def _confirm_aside(
+        self, network: Network, before: Deposit, flags: tuple[str, ...], tip: int, rests_on: Change, now: int
+    ) -> None:
         """It has its confirmations and is set aside, before or now: nothing is posted, and nothing waits for it any more."""
         news = News(now)
         after = replace(next_version(before), status="confirmed", confirmed_at=now, flags=flags)
-        changes: list[Change] = [Close(deposit_work(before)), AtEpoch(network.id, epoch)]
+        changes: list[Change] = [Close(deposit_work(before)), rests_on]
         if not before.set_aside:
             after = replace(after, flags=(*flags, SET_ASIDE))
             changes.append(self._book.beside(network, after, pending=-before.amount, aside=1))
@@ -121,8 +123,9 @@ class DepositCrediting:
             changes.append(Save(replace(next_version(balance), pending=balance.pending - before.amount)))
         return changes
 
-    def orphan(self, network: Network, key: str, block_hash: str, tip: int | None) -> None:
-        """Orphan the deposit of `block_hash`, which fell out of the chain last seen `tip` high, and reverse its credit.
+    def orphan(self, network: Network, key: str, block_hash: str, tip: int | None, *, dropped: bool = False) -> None:
+        """Orphan the deposit of `block_hash`, which fell out of the chain last seen `tip` high, and reverse its credit. With
+        `dropped` only while the block's list is dropped: a scan may have found the block again since.
 
         Raises Conflict, Unavailable.
         """
@@ -131,18 +134,18 @@ class DepositCrediting:
             before = self._store.get(Deposit, id=key)
             if before is None or before.status == "orphaned" or before.block_hash != block_hash:
                 return
-            self.orphaned(network, before, tip)
+            self.orphaned(network, before, tip, Dropped(network.id, block_hash) if dropped else None)
 
         until_settled(decide)
 
-    def orphaned(self, network: Network, before: Deposit, tip: int | None, epoch: int | None = None) -> Deposit:
-        """`before` orphaned, in one transaction; where `epoch` is told, only while it still holds. Raises Conflict, Unavailable."""
+    def orphaned(self, network: Network, before: Deposit, tip: int | None, rests_on: Change | None = None) -> Deposit:
+        """`before` orphaned, in one transaction, on the condition `rests_on`. Raises Conflict, Unavailable."""
         now = self._clock.now_ms()
         news = News(now)
         after, changes = no_longer_unpriced(next_version(before))
         flags = tuple(flag for flag in after.flags if flag not in (HELD, SET_ASIDE))
         after = replace(after, status="orphaned", confirmed_at=None, flags=flags, round=before.round + 1)
-        changes += [] if epoch is None else [AtEpoch(network.id, epoch)]
+        changes += [] if rests_on is None else [rests_on]
         entry: JournalEntry | None = None
         if before.status == "pending":
             changes.append(Close(deposit_work(before)))
@@ -171,6 +174,13 @@ class DepositCrediting:
                 changes += self._book.credited(news, tenant, after, entry, views, pending, owned)
         self._store.commit([Save(after), *changes, *news.emit()])
         return after
+
+
+def _rests(deposit: Deposit, epoch: int) -> Change:
+    """The condition on which a deposit is credited that was looked at at `epoch`: its block has not fallen out."""
+    if deposit.part is None:  # a version without parts saved it last
+        return AtEpoch(deposit.network, epoch)
+    return AtPart(deposit.network, deposit.block[1], deposit.part, epoch)
 
 
 def alarm_set_aside(network: Network, deposit: Deposit) -> None:

@@ -47,7 +47,7 @@ from chalicelib.usecases.invoices.pieces import as_stored
 from chalicelib.usecases.invoices.pieces_again import take_again
 from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import AtEpoch, Change, Close, Open, Save
+from chalicelib.usecases.ports.changes import AtEpoch, AtPart, Change, Close, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
@@ -60,19 +60,27 @@ log = logging.getLogger(__name__)
 class Scanned:
     """A block of a chain that is `tip` high, or higher, as it was read at `epoch`.
 
-    What is found in it commits only while `epoch` still holds: a scan that slept through a reorganisation changes nothing. What was
-    found in a balance comes with its `claim`, is recorded only while that holds, and at the first conflict not at all.
+    What is found in it commits only while no reorganisation after `epoch` has dropped the block, by the `part` of its list that has
+    the deposit: a scan that slept through a reorganisation changes nothing. What was found in a balance comes with its `claim`, is
+    recorded only while that holds, and at the first conflict not at all.
     """
 
     block: Block
     epoch: int
     claim: Claim | None = None
     tip: int = 0
+    part: int | None = None
 
     @property
     def height(self) -> int:
         """How high the chain is at least."""
         return max(self.tip, self.block.number)
+
+    def stands(self, network: Network) -> Change:
+        """The condition on which it tells of a deposit: its block has not fallen out."""
+        if self.part is None:
+            return AtEpoch(network.id, self.epoch)
+        return AtPart(network.id, self.block.hash, self.part, self.epoch)
 
 
 class Deposits:
@@ -106,7 +114,7 @@ class Deposits:
 
         def decide() -> str:
             known = self._store.get(Deposit, id=key)
-            seen = self._seen(network, coin, transfer, watched, scanned.block)
+            seen = self._seen(network, coin, transfer, watched, scanned)
             seen = replace(seen, id=key, flags=(NATIVE_TWIN,) if twin else ())
             if known is None:
                 self._counts(network, transfer, scanned, self._screening.screened(network, coin, seen))
@@ -139,20 +147,20 @@ class Deposits:
         self, network: Network, coin: Coin, transfer: Transfer, scanned: Scanned, known: Deposit, seen: Deposit
     ) -> None:
         """Another block has a deposit that is known: the same payment moves there, another one takes its place."""
-        tip, epoch = scanned.height, scanned.epoch
         if not same_payment(known, seen):
             if known.status == "pending":
                 # Two transactions: a crash between them leaves an orphaned one, which the next scan finds as such.
-                known = self._crediting.orphaned(network, known, tip, epoch)
+                known = self._crediting.orphaned(network, known, scanned.height, scanned.stands(network))
             counted = self._screening.screened(network, coin, anew(known, seen))
             self._counts(network, transfer, scanned, counted, _to_its_owner(known, seen))
         elif known.status == "orphaned":
             flags = self._screening.flags(network, known)
             flags += tuple(flag for flag in seen.flags if flag not in flags)  # a twin's
-            back = replace(known, status="pending", flags=flags, position=seen.position)
-            self._counts(network, transfer, scanned, by_its_block(known, _in_block(back, scanned.block)), known.status)
+            back = _in_block(replace(known, status="pending", flags=flags, position=seen.position), scanned)
+            self._counts(network, transfer, scanned, by_its_block(known, back), known.status)
         else:
-            self._moved(network, known, replace(known, position=seen.position), scanned.block, tip, epoch)
+            there = _in_block(replace(known, position=seen.position), scanned)
+            self._moved(network, known, by_its_block(known, there), scanned.height, scanned.stands(network))
 
     def _counts(
         self, network: Network, transfer: Transfer, scanned: Scanned, deposit: Deposit, previous: str | None = None
@@ -162,7 +170,8 @@ class Deposits:
         rests_on = not_booked_yet(self._store, network, scanned.block, transfer) if claim is None else [Save(claim.booking)]
         if rests_on is not None:
             only_if = None if claim is None else (claim.units, claim.pending)
-            self._first_seen(network, deposit, scanned.height, scanned.epoch, rests_on, only_if, previous)
+            rests_on = [scanned.stands(network), *rests_on]
+            self._first_seen(network, deposit, scanned.height, rests_on, only_if, previous)
 
     def detect_unmined(
         self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, waits: Unmined, tip: int | None
@@ -179,11 +188,11 @@ class Deposits:
             now = self._clock.now_ms()
             if known is None:
                 seen = _waiting(self._seen(network, coin, transfer, watched, None), waits, now)
-                self._first_seen(network, self._screening.screened(network, coin, seen), tip, None)
+                self._first_seen(network, self._screening.screened(network, coin, seen), tip)
             elif known.status == "orphaned":
                 at = now if known.glimpsed_at is None else known.glimpsed_at
                 back = replace(known, status="pending", flags=self._screening.flags(network, known))
-                self._first_seen(network, _waiting(_in_block(back, None), waits, at), tip, None, previous=known.status)
+                self._first_seen(network, _waiting(_in_block(back, None), waits, at), tip, previous=known.status)
             return key
 
         return until_settled(decide)
@@ -199,7 +208,7 @@ class Deposits:
 
         until_settled(decide)
 
-    def _seen(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, block: Block | None) -> Deposit:
+    def _seen(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, scanned: Scanned | None) -> Deposit:
         """The deposit as the chain tells it, before it is screened."""
         seen = Deposit(
             id=deposit_id(network.id, transfer.txid, transfer.position),
@@ -219,7 +228,7 @@ class Deposits:
             invoice_id=watched.invoice_id,
             version=0,
         )
-        return _in_block(seen, block)
+        return _in_block(seen, scanned)
 
     def _passed(self, network: Network, deposit: Deposit) -> bool:
         """Whether the scan has passed its block and stands on it: another block that has it is out of date, or not followed yet."""
@@ -228,18 +237,17 @@ class Deposits:
         cursor = self._store.get(Cursor, network=network.id)
         return cursor is not None and cursor.recent.get(str(deposit.block_number)) == deposit.block_hash
 
-    def _moved(self, network: Network, known: Deposit, there: Deposit, block: Block, tip: int, epoch: int) -> None:
+    def _moved(self, network: Network, known: Deposit, moved: Deposit, tip: int, rests_on: Change) -> None:
         """It was seen before it was in a block; or its old block is gone and nobody told us before the new one came. The place
         changes, and with the block's time perhaps whether it came in time. Its owner knows of it already."""
         invoice = self._book.invoice(known.tenant, known.invoice_id)
-        moved = by_its_block(known, _in_block(there, block))
         news = News(self._clock.now_ms())
         moved = replace(moved, late=is_late(moved, invoice, in_time=not known.late))
         moved = at_its_worth(moved, invoice, self._rates, news.at)
         catalogue = self._store.catalogue(network.realm)
         moved, waits = counting_at(moved, invoice, catalogue, self._rates, news.at)
         moved = deposit_worth(moved, invoice, catalogue, self._rates, news.at)
-        changes: list[Change] = [Save(moved), AtEpoch(network.id, epoch), *waits]
+        changes: list[Change] = [Save(moved), rests_on, *waits]
         if deposit_work(moved) != deposit_work(known):
             changes += [Close(deposit_work(known)), Open(deposit_work(moved))]
         if invoice is not None and not moved.set_aside:
@@ -251,17 +259,16 @@ class Deposits:
         network: Network,
         deposit: Deposit,
         tip: int | None,
-        epoch: int | None,
         rests_on: Sequence[Change] = (),
         only_if: tuple[int, int] | None = None,
         previous: str | None = None,
     ) -> None:
         news = News(self._clock.now_ms())
-        changes: list[Change] = [Open(deposit_work(deposit)), *rests_on, *([] if epoch is None else [AtEpoch(network.id, epoch)])]
+        changes: list[Change] = [Open(deposit_work(deposit)), *rests_on]
         tenant = deposit.tenant
-        # A transaction has ten items. With `rests_on`, or with a rate to wait for, none is left for the stock of a link, nor for an
-        # invoice that ends.
-        room = not rests_on
+        # A transaction has ten items. With more than its block to rest on, or with a rate to wait for, none is left for the stock
+        # of a link, nor for an invoice that ends.
+        room = len(rests_on) < 2
         invoice, wallet = self._book.invoice(tenant, deposit.invoice_id, with_stock=room), self._book.wallet(network, deposit)
         waits: list[Change] = []
         balance = None if tenant is None or deposit.below_minimum else self._book.balance(tenant, deposit)
@@ -295,9 +302,9 @@ class Deposits:
         """As `DepositCrediting.confirm`."""
         self._crediting.confirm(network, key, block_hash, tip, epoch)
 
-    def orphan(self, network: Network, key: str, block_hash: str, tip: int | None) -> None:
+    def orphan(self, network: Network, key: str, block_hash: str, tip: int | None, *, dropped: bool = False) -> None:
         """As `DepositCrediting.orphan`."""
-        self._crediting.orphan(network, key, block_hash, tip)
+        self._crediting.orphan(network, key, block_hash, tip, dropped=dropped)
 
     def _spelled(self, network: Network, address: str) -> str:
         try:
@@ -312,10 +319,12 @@ def _to_its_owner(known: Deposit, seen: Deposit) -> str | None:
     return known.status if known.tenant == seen.tenant else None
 
 
-def _in_block(deposit: Deposit, block: Block | None) -> Deposit:
-    """The next version of `deposit`, which is in `block` now; in none where that is None."""
-    number, hash_, time = (None, None, 0) if block is None else (block.number, block.hash, block.time)
-    deposit = replace(next_version(deposit), block_number=number, block_hash=hash_, block_time=time)
+def _in_block(deposit: Deposit, scanned: Scanned | None) -> Deposit:
+    """The next version of `deposit`, which is in the block of `scanned` now; in none where that is None."""
+    number, hash_, time, part = None, None, 0, None
+    if scanned is not None:
+        number, hash_, time, part = scanned.block.number, scanned.block.hash, scanned.block.time, scanned.part
+    deposit = replace(next_version(deposit), block_number=number, block_hash=hash_, block_time=time, part=part)
     return replace(deposit, missing_since=None, spends=(), flags=tuple(flag for flag in deposit.flags if flag != REPLACEABLE))
 
 

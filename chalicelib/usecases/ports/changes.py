@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chalicelib.domain.ids import AssetId, NetworkId
-    from chalicelib.domain.ledger import JournalEntry
+    from chalicelib.domain.ledger import JournalEntry, WalletBalance
     from chalicelib.domain.merchants.merchants import ApiKey
     from chalicelib.domain.work import OutboxRow, Work
 
@@ -107,10 +107,30 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class AtEpoch:
-    """Commit only while no reorganisation has been followed on `network` since `epoch` was read."""
+    """Commit only while no reorganisation has been followed on `network` since `epoch` was read. All that ask meet at one item:
+    payments ask for their block (`AtPart`)."""
 
     network: NetworkId
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtPart:
+    """Commit only while part `part` of a block's list of deposits stands: no reorganisation has dropped the block with this `hash`,
+    and none has brought it back since `epoch` was read."""
+
+    network: NetworkId
+    hash: str
+    part: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Commit only while the block with this `hash` is marked as dropped by a reorganisation."""
+
+    network: NetworkId
+    hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +149,40 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
+class Stub:
+    """Put a stub in the place of `record`, which is kept in the archive's object of that name; commits only while the record is
+    stored as it was read, and no stub yet. Reads by key read the archive from then on. Saving the next version restores the row."""
+
+    record: Any
+    kept_in: str
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Let the record `id`, which is in no list any more, be found by `name` (`Store.named`), whether it is already or not."""
+
+    name: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteEmpty:
+    """Remove the balance of one of our addresses; commits only while all of its numbers are zero, or it is gone."""
+
+    balance: WalletBalance
+
+
+@dataclass(frozen=True, slots=True)
 class Enforce:
     """What lets requests in follows `key`: goes beside `Save(key)`, whose version guards both. Counted requests stay counted."""
 
     key: ApiKey
 
 
-Change = Save | Add | Take | Delete | Post | Beside | Emit | Open | Close | AtEpoch | Still | Absent | Enforce
+Change = (
+    Save | Add | Take | Delete | Post | Beside | Emit | Open | Close | AtEpoch | AtPart | Dropped | Still | Absent | Enforce
+    | Stub | Name | DeleteEmpty
+)  # fmt: skip
 
 
 class Conflict(Exception):

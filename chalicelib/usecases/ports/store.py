@@ -94,7 +94,7 @@ class Store(Protocol):
         span: Span = EVERYWHERE,
         **partition: str,
     ) -> Page[R]:
-        """The records of one partition in the order of their sort keys (for ids of `new_id`: of creation)."""
+        """The records of one partition in the order of their sort keys (for ids: of creation), without archived ones."""
         ...
 
     def places(
@@ -118,6 +118,19 @@ class Store(Protocol):
         span: Span = EVERYWHERE,
     ) -> Counted:
         """How many entries a list, or a partition of records, has behind `after`. Stops at `most`, and returns the position."""
+        ...
+
+    def named(self, name: str, /) -> list[str]:
+        """The ids of the archived records that are found by a name. Strongly consistent."""
+        ...
+
+    def whole(self, wanted: Sequence[tuple[type[Any], Mapping[str, str]]], /) -> list[bool]:
+        """Which of these records lie in the table with all that they have; the others are archived, or there are none. Strongly
+        consistent."""
+        ...
+
+    def kept(self, name: str, /) -> list[Any]:
+        """All records of one of the archive's objects, as they were when they left the tables. Raises NotKept."""
         ...
 
     def commit(self, changes: Sequence[Change], /) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
+from chalicelib.domain.archive.closings import ClosingPosting
 from chalicelib.domain.audit.books import Books
 from chalicelib.domain.audit.rules import violations
 from chalicelib.domain.deposits.deposits import Deposit
@@ -41,12 +43,16 @@ def read_books(store: Store, now_ms: int) -> Books:
             sequences[f"{event.tenant} {event.object_id}"].add((event.sequence, event.id))
     for record in store.every(EventRecord):
         sequences[f"{record.tenant} {record.object_id}"].add((record.sequence, record.id))
+    invoices = list(store.every(Invoice))
+    archived = list(_archived(store, invoices))
     return Books(
-        journal=list(store.every(JournalEntry)),
+        journal=[*store.every(JournalEntry), *archived],
+        archived=archived,
+        closings=list(store.every(ClosingPosting)),
         balances=list(store.every(Balance)),
         wallets=list(store.every(WalletBalance)),
         deposits=list(store.every(Deposit)),
-        invoices=list(store.every(Invoice)),
+        invoices=invoices,
         totals=list(store.every(InvoiceTotals)),
         withdrawals=list(store.every(Withdrawal)),
         batches=list(store.every(WithdrawalBatch)),
@@ -74,6 +80,13 @@ def read_books(store: Store, now_ms: int) -> Books:
         aged=any(merchant.created_at < since for merchant in store.every(Merchant)),
         sequences={key: [number for number, _ in seen] for key, seen in sequences.items()},
     )
+
+
+def _archived(store: Store, invoices: Iterable[Invoice]) -> Iterator[JournalEntry]:
+    """The entries of all objects of the archive that an invoice names; an object is one invoice's."""
+    for invoice in invoices:
+        for name in invoice.archives or ():
+            yield from (record for record in store.kept(name) if isinstance(record, JournalEntry))
 
 
 def audit(store: Store, now_ms: int | None = None) -> list[str]:

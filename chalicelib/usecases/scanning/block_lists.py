@@ -1,48 +1,81 @@
 """Lists of a block's deposits, stored under the block's hash before any of the deposits.
 
-A stranger decides how many there are, and an item of the table ends at 400 KB: the list is in parts, filled one after the other.
-The part behind a full one may exist, the one behind any other does not. The first part lies where the whole list lay before
-there were parts, and may be longer than they are now. With it goes a row that tells the block by its height (`DepositBlock`).
+Each deposit's commits rest on its own part of the list (`AtPart`). A part is small, since a condition costs what its item costs,
+and few deposits share one, since DynamoDB refuses transactions that meet at an item. The first part says how many there are, and
+is saved with every change of the list: of two writers, or of a writer and a reorganisation, one reads again.
+
+A list is begun, gone on with and taken up at the epoch of its scan alone. A reorganisation raises the epoch, then drops the lists
+of all blocks above its fork, passed or not: the first part, then the others. Only then it orphans what they list. What is
+committed on a part before, the orphaning finds; after that nothing is committed on it. The scan that finds a block again takes its
+parts up: its epoch is that of the reorganisation or a later one, and scans from before have too low an epoch for them.
+
+A version without epochs put up to 2,000 deposits in a part and counted no parts: they are read one after the other. While its
+functions still run, they leave out epoch and count, and drop nothing: `Reorganisations.catch_up` does.
+
+With a list goes a row that tells the block by its height (`DepositBlock`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
-from chalicelib.domain.chain import BlockDeposits, DepositBlock
+from chalicelib.domain.chain import Block, BlockDeposits, DepositBlock
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.changes import Change, Save
+from chalicelib.usecases.ports.changes import MOST_ITEMS, AtEpoch, AtPart, Change, Conflict, Save
 from chalicelib.usecases.ports.store import Store
 
-MOST = 2_000
-"""Ids in one part, each of some thirty bytes."""
+MOST = 12
+"""Ids in one part, each of some thirty bytes: with its keys below the kilobyte of one write unit."""
 
 
-def list_deposits(store: Store, network: NetworkId, number: int, block_hash: str, ids: Sequence[str]) -> None:
-    """Put `ids` on the list of the block `number`, unless they are on it. Raises Conflict, Unavailable."""
-    key = {"network": str(network), "hash": block_hash}
+def list_deposits(store: Store, network: NetworkId, block: Block, ids: Sequence[str], epoch: int) -> Mapping[str, int]:
+    """Put `ids` on the list of `block`, which was read at `epoch`, unless they are on it; the part of each id on the list.
+
+    Raises Conflict where a reorganisation has dropped the block since (`AtPart`), or was followed before a change of the list
+    (`AtEpoch`), Unavailable.
+    """
+    key = {"network": str(network), "hash": block.hash}
+
+    def decide() -> Mapping[str, int]:
+        first, row = store.get_many([(BlockDeposits, key), (DepositBlock, {**key, "number": str(block.number)})])
+        if first is not None and first.epoch > epoch:
+            raise Conflict(AtPart(network, block.hash, 0, epoch))
+        stored = _parts(store, first)
+        listed = _listed(stored, network, block.hash, ids, epoch)
+        changes: list[Change] = [AtEpoch(network, epoch)]
+        if row is None:
+            changes.append(Save(DepositBlock(network, block.number, block.hash)))
+        if any(part is not known for part, known in zip_longest(listed, stored)):
+            _save(store, stored, listed, changes)
+        elif row is None:
+            store.commit(changes)
+        return {deposit: part.part for part in listed for deposit in part.deposits}
+
+    return until_settled(decide)
+
+
+def drop_list(store: Store, network: NetworkId, block_hash: str, upto: int, epoch: int) -> None:
+    """Drop the list of a block that fell out, if it has one, unless a scan has begun it or taken it up after epoch `upto`.
+
+    From then on nothing is committed on it at an epoch before `epoch`. Done twice, or by two at once, it is done once. Raises
+    Conflict, Unavailable.
+    """
 
     def decide() -> None:
-        first, row = store.get_many([(BlockDeposits, key), (DepositBlock, {**key, "number": str(number)})])
-        listed = [] if first is None else [first, *_parts_behind(store, network, block_hash, first)]
-        known = {deposit for part in listed for deposit in part.deposits}
-        missing = [deposit for deposit in dict.fromkeys(ids) if deposit not in known]
-        changes: list[Change] = [] if row is not None else [Save(DepositBlock(network, number, block_hash))]
-        if missing and listed and len(listed[-1].deposits) < MOST:
-            last = listed[-1]
-            room = MOST - len(last.deposits)
-            changes.append(Save(replace(next_version(last), deposits=(*last.deposits, *missing[:room]))))
-            missing = missing[room:]
-        for place, start in enumerate(range(0, len(missing), MOST), len(listed)):
-            if start:
-                store.commit(changes)
-                changes = []
-            changes.append(Save(BlockDeposits(network, block_hash, tuple(missing[start : start + MOST]), place)))
-        if changes:
-            store.commit(changes)
+        first = store.get(BlockDeposits, network=network, hash=block_hash)
+        if first is None or (first.epoch > upto and not first.dropped):
+            return
+        if not first.dropped or first.epoch < epoch:
+            first = replace(next_version(first), epoch=epoch, dropped=True)
+            store.commit([Save(first)])
+        # Read after that: a writer of another part saves the first one with it.
+        standing = [part for part in _parts(store, first)[1:] if not part.dropped]
+        for some in _batches(standing, MOST_ITEMS):
+            store.commit([Save(replace(next_version(part), epoch=epoch, dropped=True)) for part in some])
 
     until_settled(decide)
 
@@ -50,18 +83,58 @@ def list_deposits(store: Store, network: NetworkId, number: int, block_hash: str
 def deposits_of(store: Store, network: NetworkId, hashes: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The list parts of each of `hashes` that has a list, part after part. Raises Unavailable."""
     for first in store.get_many([(BlockDeposits, {"network": str(network), "hash": hash_}) for hash_ in hashes]):
-        if first is not None:
-            yield first.hash, first.deposits
-            for part in _parts_behind(store, network, first.hash, first):
-                yield part.hash, part.deposits
+        for part in _parts(store, first):
+            yield part.hash, part.deposits
 
 
-def _parts_behind(store: Store, network: NetworkId, block_hash: str, last: BlockDeposits | None) -> list[BlockDeposits]:
-    """The parts behind `last`, all of them where that is None."""
-    found: list[BlockDeposits] = []
-    while last is None or len(last.deposits) >= MOST:
-        last = store.get(BlockDeposits, network=network, hash=block_hash, part=str(0 if last is None else last.part + 1))
-        if last is None:
-            break
-        found.append(last)
+def _listed(
+    stored: Sequence[BlockDeposits], network: NetworkId, block_hash: str, ids: Sequence[str], epoch: int
+) -> list[BlockDeposits]:
+    """The list with `ids`: the parts as they are stored where they stay so, and the next version of the others."""
+    known = {deposit: part.part for part in stored for deposit in part.deposits}
+    touched = {0, *(known[deposit] for deposit in ids if deposit in known)}
+    missing = [deposit for deposit in dict.fromkeys(ids) if deposit not in known]
+    if missing and stored and (room := MOST - len(stored[-1].deposits)) > 0:
+        added, missing = missing[:room], missing[room:]
+        touched.add(stored[-1].part)
+    else:
+        added = []
+    listed = []
+    for part in stored:
+        after = replace(part, epoch=epoch, dropped=False) if part.dropped and part.part in touched else part
+        if added and part is stored[-1]:
+            after = replace(after, deposits=(*part.deposits, *added))
+        listed.append(part if after is part else next_version(after))
+    for start in range(0, len(missing), MOST):
+        listed.append(BlockDeposits(network, block_hash, tuple(missing[start : start + MOST]), len(listed), epoch))
+    return listed
+
+
+def _save(store: Store, stored: Sequence[BlockDeposits], listed: Sequence[BlockDeposits], changes: Sequence[Change]) -> None:
+    """Save the parts of `listed` that are not as `stored`, and `changes` with the first of them. The others rest on the list's
+    first part: what drops it changes its version."""
+    changed = [part for part, known in zip_longest(listed, stored) if part is not known and part.part]
+    first = listed[0] if not stored or listed[0] is not stored[0] else next_version(stored[0])
+    count = max(1, len(stored))
+    for some in _batches(changed, MOST_ITEMS - 3) or [[]]:
+        count = max(count, *(part.part + 1 for part in some)) if some else count
+        store.commit([*changes, Save(replace(first, parts=count)), *map(Save, some)])
+        first, changes = next_version(first), ()
+
+
+def _batches(parts: Sequence[BlockDeposits], most: int) -> list[Sequence[BlockDeposits]]:
+    return [parts[start : start + most] for start in range(0, len(parts), most)]
+
+
+def _parts(store: Store, first: BlockDeposits | None) -> list[BlockDeposits]:
+    """The parts of the list that begins with `first`; none where that is None."""
+    if first is None:
+        return []
+    key = {"network": str(first.network), "hash": first.hash}
+    if first.parts is not None:
+        behind = [(BlockDeposits, {**key, "part": str(part)}) for part in range(1, first.parts)]
+        return [first, *(store.get_many(behind) if behind else [])]
+    found = [first]
+    while (part := store.get(BlockDeposits, **key, part=str(len(found)))) is not None:
+        found.append(part)
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from chalicelib.domain.addresses.addresses import Watched
@@ -83,7 +83,7 @@ class Recorder:
         Stops in the middle of a block where `more` says that the time is over: the next recording goes on there. Of each block
         no more than `most` are recorded that belong to one merchant. With a `claim` they are one block with one transfer, which
         was found in a balance. What nodes contradict themselves about is left to a rescan after a while, unless the caller
-        `comes_again`. Raises Conflict (`AtEpoch`: a reorganisation was followed meanwhile), Contradiction, Unavailable.
+        `comes_again`. Raises Conflict (`AtPart`: a reorganisation was followed meanwhile), Contradiction, Unavailable.
         """
         self._noting.note(blocks)
         watched = self._matcher.ours(_received(blocks), returned=True)
@@ -149,13 +149,13 @@ class Recorder:
         # and another worker credits what we did store.
         block = scanned.block
         owned = self._owned(proven, self._claims.ids(block, proven), known.watched)
-        list_deposits(self._store, self._network.id, block.number, block.hash, [id_ for _, id_, _ in owned])
+        parts = list_deposits(self._store, self._network.id, block, [id_ for _, id_, _ in owned], scanned.epoch)
         held = held_of(self._store, self._network, twins, {t: id_ for t, id_, _ in owned})
         for t, id_, owner in self._not_stored(block, owned):
             if not may_begin():
                 return False
             coin = known.native if t.contract is None else known.contracts[t.contract]
-            self._deposits.detect(self._network, coin, scanned, t, owner, id_, t in held)
+            self._deposits.detect(self._network, coin, replace(scanned, part=parts[id_]), t, owner, id_, t in held)
         return True
 
     def _owned(self, proven: Sequence[Transfer], ids: Sequence[str], watched: Mapping[str, Watched]) -> list[_Owned]:

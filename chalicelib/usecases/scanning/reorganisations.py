@@ -1,27 +1,28 @@
 """The scan's position on its chain: its beginning, following a reorganisation, resuming after a halt.
 
 A rewind is noted on the cursor before anything is undone, and the cursor's epoch is raised. The next poll that finds the note
-finishes the work. A worker that credits or records by the old branch fails to commit.
+finishes the work: the lists of all blocks that fell out are dropped, then what they list is orphaned. A worker that credits or
+records by the old branch fails to commit once its block's list is dropped (`usecases/scanning/block_lists.py`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.chain import Cursor
+from chalicelib.domain.chain import Cursor, ScanEpoch
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.fairness import AT_LEAST
 from chalicelib.usecases.base.network_context import NetworkContext
-from chalicelib.usecases.deposits.blocks import ensure_rows
+from chalicelib.usecases.deposits.blocks import ensure_rows, highest_first
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.scanning.block_lists import deposits_of
+from chalicelib.usecases.scanning.block_lists import deposits_of, drop_list
 from chalicelib.usecases.scanning.deep_reorganisations import DeepReorganisations, Fallen
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class Reorganisations:
         now = self._clock.now_ms()
         noted_from = at.number + 1
         return Cursor(
-            self._network.id, at.number, at.hash, at.time, tip, now, recent=recent, noted_from=noted_from, noted_at=now
+            self._network.id, at.number, at.hash, at.time, tip, now, recent=recent, noted_from=noted_from, noted_at=now, drops=True
         )  # fmt: skip
 
     def resume(self, cursor: Cursor, from_block: int | None) -> Cursor:
@@ -69,9 +70,10 @@ class Reorganisations:
         fresh = self.standing_at(self._behind(cursor, fallen, from_block), self._reader.tip())
         for block in fallen.gone:
             log.warning("%s: block %d fell out, and what it held with it", self._network.id, block.number)
-        self._orphan_all([*cursor.recent.values(), *(block.hash for block in fallen.gone)], cursor.tip)
+        oldest = min(int(number) for number in cursor.recent)
+        self._fell([*self._above(cursor, oldest - 1), *(block.hash for block in fallen.gone)], cursor.tip, cursor.epoch)
         after = replace(fresh, epoch=cursor.epoch + 1, ranges_to=cursor.ranges_to, version=version_after(cursor))
-        self._store.commit([Save(after)])
+        self._store.commit([Save(after), self.at_epoch(after.epoch)])
         return after
 
     def _behind(self, cursor: Cursor, fallen: Fallen, from_block: int | None) -> int:
@@ -95,11 +97,12 @@ class Reorganisations:
             halted = replace(
                 next_version(cursor), halted="reorganisation deeper than is followed", updated_at=now, epoch=cursor.epoch + 1,
             )  # fmt: skip
-            self._store.commit([Save(halted)])
+            self._store.commit([Save(halted), self.at_epoch(halted.epoch)])
+            self._drop(self._above(cursor, heights[-1] - 1), cursor.epoch)  # for polls that have not heard of it
             return halted
         log.warning("%s: following a reorganisation of %d blocks", self._network.id, cursor.number - fork)
         noted = replace(next_version(cursor), rewind_to=fork, epoch=cursor.epoch + 1, updated_at=now)
-        self._store.commit([Save(noted)])
+        self._store.commit([Save(noted), self.at_epoch(noted.epoch)])
         return self.rewind(noted, more)
 
     def _fork(self, cursor: Cursor, heights: Sequence[int]) -> int | None:
@@ -120,8 +123,7 @@ class Reorganisations:
         fork = cursor.rewind_to
         if fork is None:
             return cursor
-        dropped = [hash_ for number, hash_ in cursor.recent.items() if int(number) > fork]
-        self._orphan_all(dropped, cursor.tip, more)
+        self._fell(self._above(cursor, fork), cursor.tip, cursor.epoch - 1, more)
         after = replace(
             next_version(cursor),
             number=fork,
@@ -134,14 +136,59 @@ class Reorganisations:
         self._store.commit([Save(after)])
         return after
 
-    def _orphan_all(self, hashes: Iterable[str], tip: int, more: Callable[[], bool] = lambda: True) -> None:
+    def catch_up(self, cursor: Cursor, more: Callable[[], bool]) -> Cursor:
+        """Drop and orphan the blocks that are not `cursor`'s, after a version that drops none has saved it. Raises as `rewind`
+        does."""
+        if cursor.drops or cursor.halted is not None:
+            return cursor
+        self._store.commit([self.at_epoch(cursor.epoch)])
+        oldest = min(int(number) for number in cursor.recent)
+        gone = []
+        for block in highest_first(self._store, self._network):
+            if block.number < oldest:
+                break
+            if cursor.recent.get(str(block.number), block.hash) != block.hash:
+                gone.append(block.hash)
+        self._fell(gone, cursor.tip, cursor.epoch, more, cursor.epoch)
+        after = replace(next_version(cursor), drops=True)
+        self._store.commit([Save(after)])
+        return after
+
+    def drop(self, cursor: Cursor, block_hash: str) -> None:
+        """Drop the list of a block that is not on the chain on which `cursor` stands. Raises Conflict, Unavailable."""
+        drop_list(self._store, self._network.id, block_hash, cursor.epoch, cursor.epoch)
+
+    def at_epoch(self, epoch: int) -> Save:
+        """The change that goes with each of the cursor's epoch. One read. Raises Unavailable."""
+        known = self._store.get(ScanEpoch, network=self._network.id)
+        return Save(ScanEpoch(self._network.id, epoch, version_after(known)))
+
+    def _above(self, cursor: Cursor, fork: int) -> list[str]:
+        """The blocks above `fork` that `cursor` has passed, or that have a list: of those that no scan passed, too."""
+        found = [hash_ for number, hash_ in cursor.recent.items() if int(number) > fork]
+        for block in highest_first(self._store, self._network):
+            if block.number <= fork:
+                break
+            found.append(block.hash)
+        return list(dict.fromkeys(found))
+
+    def _drop(self, hashes: Sequence[str], upto: int, epoch: int | None = None) -> None:
+        """Drop the lists of these blocks, as of `epoch`, by default the one that followed `upto`."""
+        for hash_ in dict.fromkeys(hashes):
+            drop_list(self._store, self._network.id, hash_, upto, upto + 1 if epoch is None else epoch)
+
+    def _fell(
+        self, hashes: Sequence[str], tip: int, upto: int, more: Callable[[], bool] = lambda: True, epoch: int | None = None
+    ) -> None:
+        """Drop these blocks' lists as `_drop` does, then orphan what they list."""
+        self._drop(hashes, upto, epoch)
         done = 0
-        for hash_, listed in deposits_of(self._store, self._network.id, list(hashes)):
+        for hash_, listed in deposits_of(self._store, self._network.id, hashes):
             keys: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": key}) for key in listed]
             for deposit in self._store.get_many(keys):
                 if deposit is None or deposit.status == "orphaned" or deposit.block_hash != hash_:
                     continue
                 if done >= AT_LEAST and not more():
                     raise Unavailable(f"{self._network.id}: a reorganisation has more deposits than there is time for: it goes on")
-                self._deposits.orphan(self._network, deposit.id, hash_, tip)
+                self._deposits.orphan(self._network, deposit.id, hash_, tip, dropped=True)
                 done += 1

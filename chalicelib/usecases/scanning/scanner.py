@@ -5,10 +5,10 @@ The protocol, and what makes each step safe to die after:
 1. *Store, then pass.* The list of a block's deposits is stored under its hash, then the deposits, then the cursor moves.
    Dying before the last step scans the block again, and finds the same deposits by their ids.
 2. *Credit late.* A deposit is credited when its block has the network's confirmations, the node still names the same hash
-   at its height, and no reorganisation was followed since that was checked (the cursor's epoch).
+   at its height, and no reorganisation has dropped the block since that was checked (`AtPart`).
 3. *Walk back, then go on.* When the chain no longer holds the cursor's hash, the fork is found among the remembered
-   hashes; the cursor notes where to rewind to and raises its epoch; every deposit of the dropped blocks is orphaned; only
-   then the cursor stands at the fork. A note that is found unfinished is finished first.
+   hashes; the cursor notes where to rewind to and raises its epoch; the lists of the blocks that fell out are dropped, and
+   every deposit on them is orphaned; only then the cursor stands at the fork. A note that is found unfinished is finished first.
 4. *Too deep stops.* A fork below what is remembered halts crediting on the network until an operator looks.
 """
 
@@ -72,7 +72,7 @@ class Scanner:
         back = math.ceil(seconds_ago / self._network.block_time) if seconds_ago else 0
         first = self._forks.standing_at(max(0, tip - back), tip)
         try:
-            self._store.commit([Save(first)])
+            self._store.commit([Save(first), self._forks.at_epoch(first.epoch)])
         except Conflict:
             log.info("another poll started %s first", self._network.id)
         return self._cursor() or first
@@ -96,6 +96,7 @@ class Scanner:
         Raises Halted, Unavailable, Conflict.
         """
         cursor = self.start(STARTED_AGO)
+        cursor = self._forks.catch_up(cursor, more)
         if cursor.rewind_to is not None:
             cursor = self._forks.rewind(cursor, more)
         tip = self._reader.tip()
@@ -234,7 +235,8 @@ class Scanner:
         elif hashes[height] is not None and cursor.recent.get(str(height)) == hashes[height]:
             # The block that held it is gone, and the cursor stands on the chain that replaced it: a scan that died
             # between storing the deposit and passing its block left it behind.
-            self._deposits.orphan(self._network, deposit.id, block_hash, cursor.tip)
+            self._forks.drop(cursor, block_hash)
+            self._deposits.orphan(self._network, deposit.id, block_hash, cursor.tip, dropped=True)
         elif str(height) not in cursor.recent:
             # One wrong answer of a node must not cost a payment that nobody would look at again.
             log.error("ALARM %s: %s was in another block %d than the node has now", self._network.id, deposit.id, height)

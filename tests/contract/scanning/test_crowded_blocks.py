@@ -6,21 +6,23 @@ The chain is `tests.support.fake_coins`, as in `test_bundles`; limits are small,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from chalicelib.domain.chain import BlockDeposits, Cursor
+from chalicelib.domain.chain import Block, BlockDeposits, Cursor
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import derived_id
 from chalicelib.domain.scanning.rescans import Rescan
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base import fairness as crowds
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.coins import Output
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
-from chalicelib.usecases.scanning import block_lists, recording
+from chalicelib.usecases.scanning import recording
 from chalicelib.usecases.scanning import reorganisations as forks
 from chalicelib.usecases.scanning import scanner as scan
 from chalicelib.usecases.scanning.block_lists import deposits_of, list_deposits
@@ -41,7 +43,6 @@ def shop(begin: Callable[[], Shop]) -> Shop:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ten payments are many."""
-    monkeypatch.setattr(block_lists, "MOST", 16)
     monkeypatch.setattr(scan, "MOST_AT_ONCE", 10)
     monkeypatch.setattr(scan, "MOST_TO_ONE", 3)
     for module in (recording, forks):
@@ -108,7 +109,7 @@ def test_a_late_poll_goes_on_in_the_middle_of_a_block(shop: Shop, monkeypatch: p
         assert cursor.number == (stood if run < CROWD // 12 else stood + 1)
     listed = [ids for _, ids in deposits_of(services().store, NETWORK, [cursor.hash])]
     assert sorted(key for ids in listed for key in ids) == sorted(deposit.id for deposit in at(crowded["address"]))
-    assert [len(ids) for ids in listed] == [16, 16, 4]
+    assert [len(ids) for ids in listed] == [12, 12, 12]
     shop.whole()
 
 
@@ -170,19 +171,25 @@ def test_a_crowd_falls_out_with_its_block_in_as_many_runs_as_it_takes(shop: Shop
     shop.whole()
 
 
-def test_a_list_that_an_item_does_not_hold_is_in_parts(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """14,000 ids are more than the 400 KB of an item. What was stored before there were parts is the first of them."""
-    monkeypatch.setattr(block_lists, "MOST", 2_000)
+def test_lists_of_every_version_are_read_and_gone_on_with(shop: Shop) -> None:
+    """A version without epochs stored up to 2,000 ids in a part, and no count. What it adds to a list of ours loses the count."""
     store = services().store
-    ids = [derived_id("tx", str(n)) for n in range(14_000)]
-    assert sum(len(key) for key in ids) > 400_000
-    store.commit([Save(BlockDeposits(NETWORK, "aa" * 32, tuple(ids[:3_000])))])
-    list_deposits(store, NETWORK, 7, "aa" * 32, ids)
-    list_deposits(store, NETWORK, 7, "aa" * 32, ids[5_000:9_000])
-    list_deposits(store, NETWORK, 8, "bb" * 32, ids[:5])
-    listed = list(deposits_of(store, NETWORK, ["aa" * 32, "bb" * 32, "cc" * 32]))
-    assert [(hash_[:2], len(part)) for hash_, part in listed] == [("aa", 3_000), *[("aa", 2_000)] * 5, ("aa", 1_000), ("bb", 5)]
-    assert [key for hash_, part in listed for key in part if hash_ == "aa" * 32] == ids
+    ids = [derived_id("tx", str(n)) for n in range(2_150)]
+    old, new = (Block(7, hash_ * 32, "", 0) for hash_ in ("aa", "bb"))
+    store.commit([Save(BlockDeposits(NETWORK, old.hash, tuple(ids[:2_000])))])
+    store.commit([Save(BlockDeposits(NETWORK, old.hash, (ids[2_000],), 1))])
+    places = list_deposits(store, NETWORK, old, ids, 0)
+    assert [places[ids[n]] for n in (0, 1_999, 2_000, 2_011, 2_012, 2_149)] == [0, 0, 1, 1, 2, 13]
+    assert list_deposits(store, NETWORK, new, ids[:30], 0) == {key: n // 12 for n, key in enumerate(ids[:30])}
+    first = store.get(BlockDeposits, network=NETWORK, hash=new.hash)
+    assert first is not None
+    assert (first.parts, first.epoch) == (3, 0)
+    by_old = replace(next_version(first), deposits=(*first.deposits, ids[30]), parts=None, epoch=0)
+    store.commit([Save(by_old)])
+    assert list_deposits(store, NETWORK, new, ids[:40], 0)[ids[39]] == 3
+    for block, listed in (old, ids), (new, ids[:40]):
+        found = [key for _, part in deposits_of(store, NETWORK, [block.hash, "cc" * 32]) for key in part]
+        assert sorted(found) == sorted(listed)
 
 
 def test_the_first_of_everybody_comes_first() -> None:

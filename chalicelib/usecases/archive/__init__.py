@@ -1,0 +1,1 @@
+"""Old payments leave the tables for the archive."""

@@ -1,0 +1,91 @@
+"""Rounds of the archive: all merchants of a realm one after the other, each one's old invoices from the oldest on.
+
+A list has no archived invoice, so what a round finds is what is still in the tables. Its place is stored after each page: dying in
+between repeats a page, which is found empty then. A round begins a day after the last one ended, since invoices that can not leave
+are looked at again each time. Ages are counted in machine time: a realm's own may be moved ahead by a developer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from chalicelib.domain.archive.payments import DAY_MS, SAID_MS, ArchiveRound
+from chalicelib.domain.ids import Realm, TenantId, first_id
+from chalicelib.domain.merchants.suspensions import ListedMerchant
+from chalicelib.domain.versions import next_version
+from chalicelib.usecases.archive.archiving import Archiving
+from chalicelib.usecases.base.retries import Each
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Listed, Span, Store
+
+log = logging.getLogger(__name__)
+
+_PAGE = 50
+
+
+class ArchiveRounds:
+    def __init__(self, realm: Realm, store: Store, archiving: Archiving, clock: Clock, after_days: int) -> None:
+        """`clock` is the machine's."""
+        if after_days <= 0:
+            raise ValueError("nothing leaves the tables while the archive is off")
+        self._realm, self._store, self._archiving, self._clock, self._after_days = realm, store, archiving, clock, after_days
+
+    def work(self, keep_going: Callable[[], bool]) -> int:
+        """Go on with the round, or begin a due one, while `keep_going`; how many payments were archived. One that fails does not
+        keep the others. Raises `Failures` at the end, Unavailable."""
+        now = self._clock.now_ms()
+        round_ = self._begun(now)
+        archived = 0
+        if round_ is None:
+            return archived
+        with Each(f"archive {self._realm}") as each:
+            while round_ is not None and keep_going():
+                archived_now, round_ = self._page(round_, now, each)
+                archived += archived_now
+        return archived
+
+    def _begun(self, now: int) -> ArchiveRound | None:
+        """The round that goes on, or begins; None where none is due. What lists cover is said a while before anything leaves
+        them."""
+        known = self._store.get(ArchiveRound, realm=self._realm) or ArchiveRound(self._realm)
+        if known.merchant is None and now - known.ended_at < DAY_MS:
+            return None
+        before = (now // DAY_MS - self._after_days) * DAY_MS
+        if before > known.before:
+            known = self._saved(replace(known, before=before, said_at=now))
+        return known if now - known.said_at >= SAID_MS else None
+
+    def _page(self, round_: ArchiveRound, now: int, each: Each) -> tuple[int, ArchiveRound | None]:
+        """Archive a page of one merchant's invoices; the round behind it, None at its end."""
+        if round_.after is None:
+            return 0, self._next_merchant(round_, now)
+        tenant = TenantId(f"{round_.merchant}:{self._realm}")
+        span = Span(high=first_id("inv", round_.before))
+        found = self._store.places(Listed("inv", "time", tenant), limit=_PAGE, after=round_.after, span=span)
+        done = 0
+
+        def archive(invoice_id: str) -> None:
+            nonlocal done
+            outcome = self._archiving.archive(tenant, invoice_id, round_.before)
+            done += outcome == "archived"
+            if outcome == "large":
+                log.info("%s of %s has too many rows for the archive: it stays", invoice_id, tenant)
+
+        for place in found.places:
+            each.take(place.sk, lambda id=place.sk: archive(id))  # type: ignore[misc]
+        return done, self._saved(replace(round_, after=found.places[-1].position if found.more else None))
+
+    def _next_merchant(self, round_: ArchiveRound, now: int) -> ArchiveRound | None:
+        page = self._store.page(ListedMerchant, limit=1, after=round_.merchant)
+        if page.items:
+            return self._saved(replace(round_, merchant=page.items[0].id, after=first_id("inv", 0)))
+        self._saved(replace(round_, merchant=None, after=None, ended_at=now))
+        return None
+
+    def _saved(self, round_: ArchiveRound) -> ArchiveRound:
+        after = next_version(round_)
+        self._store.commit([Save(after)])
+        return after

@@ -1,0 +1,350 @@
+"""A block that falls out, and comes back: what scans and credits of before may still do to its payments.
+
+The chain is `tests.support.fake_coins`; its branches are kept, so that a block comes back under its hash. Parts of lists are small.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.chain import Block, BlockDeposits, Cursor, DepositBlock, Transfer
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
+from chalicelib.domain.versions import next_version
+from chalicelib.usecases.base.clock import in_realm
+from chalicelib.usecases.deposits.deposits import Scanned
+from chalicelib.usecases.ports.changes import AtEpoch, AtPart, Conflict, Dropped, Save
+from chalicelib.usecases.ports.failures import Halted
+from chalicelib.usecases.scanning import block_lists
+from chalicelib.usecases.scanning.block_lists import drop_list, list_deposits
+from chalicelib.wiring import services
+from tests.support.bundles import COIN, CONFIRMATIONS, NETWORK, REORG, Shop, cut, die
+from tests.support.fake_coins import Mined
+
+PAYMENTS = 3
+PARTS = 2
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_lists, "MOST", 2)
+
+
+@pytest.fixture
+def shop(begin: Callable[[], Shop]) -> Shop:
+    return begin()
+
+
+class Branch:
+    """A block with payments, and the scan that read it."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.shop, self.chain = shop, shop.chain
+        self.address = shop.post("/v1/invoices", currency="ltc", amount="9", network="litecoin")["address"]
+        for _ in range(PAYMENTS):
+            self.chain.pay(self.address, COIN)
+        self.chain.mine()
+        self.height = self.chain.tip()
+        (self.block,) = self.read()
+        self.kept: list[Mined] = []
+
+    def read(self) -> list[Block]:
+        return list(self.chain.blocks_(self.height, self.height))
+
+    def poll(self) -> Cursor:
+        with in_realm("live"):
+            return scanner().poll(lambda: True)
+
+    def fall(self) -> None:
+        """Another branch takes its place, without the payments."""
+        self.kept = self.chain.blocks[self.height :]
+        self.chain.drop(len(self.kept))
+        self.chain.forget()
+
+    def come_back(self, more: int = 2) -> None:
+        del self.chain.blocks[self.height :]
+        self.chain.blocks += self.kept
+        self.chain.mine(more)
+
+    def sleeper(self, epoch: int) -> None:
+        """A scan that read the block at `epoch` goes on."""
+        with in_realm("live"):
+            scanner().recorder.record([self.block], epoch, tip=self.height)
+
+    def detect(self, transfer: Transfer, scanned: Scanned) -> None:
+        """The same scan, once it has listed the block."""
+        watched = services().store.get(Watched, realm="live", family="litecoin", address=transfer.recipient)
+        assert watched is not None
+        with in_realm("live"):
+            coin = services().catalogue("live").coin("litecoin", "ltc")
+            services().deposits("live").detect(network(), coin, scanned, transfer, watched)
+
+    def creditor(self, epoch: int) -> None:
+        """A poll that had asked for its block at `epoch` goes on."""
+        with in_realm("live"):
+            for deposit in self.deposits():
+                services().deposits("live").confirm(network(), deposit.id, self.block.hash, self.height + 9, epoch)
+
+    def deposits(self) -> list[Deposit]:
+        return [deposit for deposit in services().store.every(Deposit) if deposit.address == self.address]
+
+    def stand(self) -> set[tuple[str, str | None]]:
+        """Status and block."""
+        return {(deposit.status, deposit.block_hash) for deposit in self.deposits()}
+
+    def epoch(self) -> int:
+        found = services().store.get(Cursor, network=NETWORK)
+        assert found is not None
+        return found.epoch
+
+
+@pytest.fixture
+def branch(shop: Shop) -> Branch:
+    return Branch(shop)
+
+
+def network() -> Any:
+    return services().catalogue("live").networks["litecoin"]
+
+
+def scanner() -> Any:
+    return services().scanner(network())
+
+
+def part(block_hash: str, number: int = 0) -> BlockDeposits | None:
+    return services().store.get(BlockDeposits, network=NETWORK, hash=block_hash, part=str(number))
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "without a list"])
+def test_a_scan_that_slept_through_a_reorganisation(branch: Branch, listed: bool) -> None:
+    """Also one of a block in which nothing was ours by then: a coin that was added, an address that was given out later."""
+    if not listed:
+        branch.block, payments = replace(branch.block), branch.chain.blocks[-1].transactions
+        branch.chain.blocks[-1].transactions = []
+        branch.poll()
+        branch.chain.blocks[-1].transactions = payments
+    else:
+        branch.poll()
+    before, seen = branch.epoch(), len(branch.deposits())
+    assert seen == (PAYMENTS if listed else 0)
+    branch.fall()
+    branch.poll()
+    assert branch.epoch() == before + 1
+    stored = branch.deposits()
+    with pytest.raises(Conflict):
+        branch.sleeper(before)
+    with contextlib.suppress(Conflict):
+        branch.creditor(before)
+    assert branch.deposits() == stored
+    assert branch.stand() == ({("orphaned", branch.block.hash)} if listed else set())
+    dropped = [found.dropped for number in range(PARTS) if (found := part(branch.block.hash, number))]
+    assert dropped == ([True] * PARTS if listed else [])
+    branch.shop.whole()
+
+
+def test_a_block_comes_back(branch: Branch) -> None:
+    """It is taken up by the scan that finds it, and scans, credits and rewinds of before do nothing to it any more."""
+    branch.poll()
+    first = branch.epoch()
+    branch.fall()
+    branch.poll()
+    branch.come_back()
+    branch.poll()
+    assert branch.epoch() == first + 2
+    assert branch.stand() == {("pending", branch.block.hash)}
+    stored = branch.deposits()
+    for epoch in first, first + 1:
+        with pytest.raises(Conflict):
+            branch.sleeper(epoch)
+        with pytest.raises(Conflict) as late:
+            branch.creditor(epoch)
+        assert isinstance(late.value.change, AtPart)
+    drop_list(services().store, NETWORK, branch.block.hash, first, first + 1)  # a rewind that slept
+    for deposit in stored:
+        with pytest.raises(Conflict) as late:
+            services().deposits("live").orphan(network(), deposit.id, branch.block.hash, 1, dropped=True)
+        assert isinstance(late.value.change, Dropped)
+    assert branch.deposits() == stored
+    branch.chain.mine(CONFIRMATIONS)
+    branch.poll()
+    assert branch.stand() == {("confirmed", branch.block.hash)}
+    branch.shop.whole()
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "not listed"])
+def test_a_branch_that_no_scan_passed_does_not_take_back_a_payment(branch: Branch, listed: bool) -> None:
+    """A scan that read the block which lost sleeps, before or after it has listed it, while another follows the reorganisation and
+    stores the payments of the block that won, without passing it yet."""
+    branch.chain.blocks[-1].transactions, payments = [], branch.chain.blocks[-1].transactions
+    branch.poll()
+    branch.chain.mine()
+    branch.chain.blocks[-1].transactions = payments
+    branch.height += 1
+    (branch.block,) = branch.read()
+    before = branch.epoch()
+    ids = [deposit_id(NETWORK, t.txid, t.position) for t in branch.block.transfers]
+    places = list_deposits(services().store, NETWORK, branch.block, ids, before) if listed else None
+    branch.chain.drop(2)
+    branch.poll()
+    branch.chain.mine()
+    (won,) = branch.chain.blocks_(branch.chain.tip(), branch.chain.tip())
+    with in_realm("live"):
+        scanner().recorder.record([won], branch.epoch(), tip=won.number)
+    stored = branch.deposits()
+    assert branch.stand() == {("pending", won.hash)}
+    with pytest.raises(Conflict):
+        branch.sleeper(before)
+    if places is not None:
+        with pytest.raises(Conflict) as late:
+            branch.detect(branch.block.transfers[0], Scanned(branch.block, before, part=places[ids[0]]))
+        assert isinstance(late.value.change, AtPart)
+    assert branch.deposits() == stored
+    branch.chain.mine(CONFIRMATIONS)
+    branch.poll()
+    assert branch.stand() == {("confirmed", won.hash)}
+    branch.shop.whole()
+
+
+def test_what_a_scan_left_of_a_block_that_nobody_passed_falls_out(branch: Branch) -> None:
+    branch.sleeper(branch.epoch())
+    branch.fall()
+    branch.chain.mine(CONFIRMATIONS)
+    branch.poll()
+    assert branch.stand() == {("orphaned", branch.block.hash)}
+    # The scan that left it goes on with its next payment: no reorganisation was followed, so its epoch is not over.
+    with pytest.raises(Conflict) as late:
+        branch.detect(branch.block.transfers[0], Scanned(branch.block, branch.epoch(), part=0))
+    assert isinstance(late.value.change, AtPart)
+    branch.shop.whole()
+
+
+def interleaved(begin: Callable[[], Shop], depth: int, between: Callable[[Branch, int], Any]) -> int:
+    """Another worker acts before each commit of the poll that follows a reorganisation, or the poll dies there; then all goes on.
+    The number of commits."""
+    commits = 0
+    while True:
+        branch = Branch(begin())
+        branch.poll()
+        branch.chain.mine(depth)
+        branch.poll()
+        before = branch.epoch()
+        branch.fall()
+        fired = cut(branch.shop, commits + 1, lambda b=branch, e=before: between(b, e), lambda _, b=branch: _goes_on(b))  # type: ignore[misc]
+        for _ in range(3):
+            branch.poll()
+        assert {status for status, _ in branch.stand()} == {"orphaned"}, commits
+        assert branch.shop.available() == "30", commits
+        branch.shop.whole()
+        if not fired:
+            return commits
+        commits += 1
+
+
+def _goes_on(branch: Branch) -> None:
+    with contextlib.suppress(Conflict):
+        branch.poll()
+
+
+def _both(branch: Branch, epoch: int) -> None:
+    for act in (branch.sleeper, branch.creditor):
+        with contextlib.suppress(Conflict):
+            act(epoch)
+
+
+def _another(branch: Branch, epoch: int) -> None:
+    with contextlib.suppress(Conflict, Halted):
+        branch.poll()
+
+
+def _dies(branch: Branch, epoch: int) -> None:
+    die()
+
+
+@pytest.mark.parametrize(
+    ("between", "credited"),
+    [
+        (_both, True),
+        (_another, False),
+        (_dies, False),
+        pytest.param(_both, False, marks=pytest.mark.sweep),
+        pytest.param(_another, True, marks=pytest.mark.sweep),
+        pytest.param(_dies, True, marks=pytest.mark.sweep),
+    ],
+)
+def test_a_rewind_at_each_of_its_commits(begin: Callable[[], Shop], between: Any, credited: bool) -> None:
+    """The note, the parts, each payment, the cursor: a sleeping scan and credit, a second poll, a death before each of them."""
+    assert interleaved(begin, CONFIRMATIONS if credited else 1, between) >= 1 + PARTS + PAYMENTS + 1
+
+
+def test_payments_and_lists_of_an_older_version(branch: Branch) -> None:
+    """They have neither parts nor epochs: the cursor's epoch counts for them, and a reorganisation drops their lists like ours."""
+    store = services().store
+    branch.poll()
+    everything = [found for number in range(PARTS) if (found := part(branch.block.hash, number))]
+    ids = tuple(key for each in everything for key in each.deposits)
+    store.commit([Save(replace(next_version(everything[0]), deposits=ids, epoch=0, parts=None))])
+    for deposit in branch.deposits():
+        store.commit([Save(replace(next_version(deposit), part=None))])
+    before = branch.epoch()
+    branch.fall()
+    branch.poll()
+    assert branch.stand() == {("orphaned", branch.block.hash)}
+    with pytest.raises(Conflict):
+        branch.sleeper(before)
+    branch.come_back()
+    branch.poll()
+    for deposit in branch.deposits():
+        store.commit([Save(replace(next_version(deposit), part=None))])
+    with pytest.raises(Conflict) as late:
+        branch.creditor(before)
+    assert isinstance(late.value.change, AtEpoch)
+    branch.chain.mine(CONFIRMATIONS)
+    branch.poll()
+    assert branch.stand() == {("confirmed", branch.block.hash)}
+    branch.shop.whole()
+
+
+def test_a_reorganisation_that_an_older_version_followed(branch: Branch) -> None:
+    """It knows the first part of a list alone, and drops none. The next poll of ours finds the rest by the rows of blocks."""
+    store = services().store
+    branch.poll()
+    branch.chain.mine(CONFIRMATIONS)
+    branch.poll()
+    assert branch.stand() == {("confirmed", branch.block.hash)}
+    branch.fall()
+    cursor, first = store.get(Cursor, network=NETWORK), part(branch.block.hash)
+    assert cursor is not None
+    assert first is not None
+    for key in first.deposits:
+        services().deposits("live").orphan(network(), key, branch.block.hash, cursor.tip)
+    recent = {number: branch.chain.blocks[int(number)].hash for number in cursor.recent}
+    store.commit(
+        [Save(replace(next_version(cursor), recent=recent, hash=recent[str(cursor.number)], epoch=cursor.epoch + 1, drops=False))]
+    )
+    assert {status for status, _ in branch.stand()} == {"confirmed", "orphaned"}
+    branch.poll()
+    assert branch.stand() == {("orphaned", branch.block.hash)}
+    with pytest.raises(Conflict):
+        branch.creditor(cursor.epoch)
+        branch.sleeper(cursor.epoch)
+    assert store.get(Cursor, network=NETWORK).drops  # type: ignore[union-attr]
+    branch.shop.whole()
+
+
+def test_a_halt_stops_credits_that_are_under_way(branch: Branch) -> None:
+    branch.poll()
+    before = branch.epoch()
+    branch.chain.mine(CONFIRMATIONS)
+    branch.chain.drop(REORG + CONFIRMATIONS + 1)
+    with pytest.raises(Halted):
+        branch.poll()
+    stored = branch.deposits()
+    with pytest.raises(Conflict):
+        branch.creditor(before)
+    assert branch.deposits() == stored
+    assert services().store.get(DepositBlock, network=NETWORK, number=str(branch.height), hash=branch.block.hash) is not None
