@@ -29,8 +29,8 @@ CHAINS = ("main", "testnet", "regtest")
 RATE_PROVIDERS = ("coingecko", "kraken", "fixed")
 VARIABLES = (
     "ADDRESSES_MODE", "ADDRESSES_PER_DAY", "ARCHIVE_AFTER_DAYS", "COINGECKO_API_KEY", "COINGECKO_IDS", "COINGECKO_URL",
-    "COLLECT_FEE_PERCENT", "CONSOLE", "FEE_BUDGET_USD", "INVOICE_EXPIRY_SECONDS", "KRAKEN_URL", "LIVE_CHAINS",
-    "NODE_SILENCE_MINUTES", "PUBLIC_URL", "RATES_PROVIDERS", "RECONCILE_PAGE", "RENEWALS_MOST", "RENEWAL_FEE_TIMES",
+    "COLLECT_FEE_PERCENT", "CONSOLE", "CONSOLIDATION_BUDGET_USD", "FEE_BUDGET_USD", "INVOICE_EXPIRY_SECONDS", "KRAKEN_URL",
+    "LIVE_CHAINS", "NODE_SILENCE_MINUTES", "PUBLIC_URL", "RATES_PROVIDERS", "RECONCILE_PAGE", "RENEWALS_MOST", "RENEWAL_FEE_TIMES",
     "RENEWAL_SECONDS", "REVEAL_PRIVATE_KEYS", "RISK_FAILURES", "RISK_NEW_PER_DAY", "RISK_NEW_PER_HOUR", "RISK_THRESHOLD",
     "RISK_USD", "SANDBOX_BLOCK_SECONDS", "STAGE", "WALLET_CUSTODY", "WEBHOOKS_ALLOW_PRIVATE", "WITHDRAWAL_FEE_PAYER",
 )  # fmt: skip
@@ -52,12 +52,13 @@ class Settings:
     `domain.transactions.replacements.RenewalRules`. `reconcile_page` is how many rows each poll of a live EVM network reads on its
     way round all watched addresses; 0: it does not go round. `wallet_custody`: keys of new service wallets are made in KMS and
     never leave it (native), or here, and encrypted at once; `reveal_private_keys`: the answer that registers a wallet shows the
-    key made here. `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any. `node_silence_minutes`:
-    a node that has not answered for so long has no vote about what became of a transaction of ours. `fee_budget_usd` is how much
-    of the fees of one merchant's withdrawals the operator bears on one network in a UTC day, in US dollars. `addresses_per_day` is
-    how many addresses, those of invoices too, one merchant may have made in a UTC day; 0: any number. `archive_after_days` is how
-    old a settled payment is when it leaves the tables for the archive; 0: none leaves any more, and what left before stays there;
-    None: none ever left. `console`: the operator's page is served.
+    key made here. `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any.
+    `consolidation_budget_usd` is what a network's consolidations may cost in a UTC day without an operator's approval, in US
+    dollars. `node_silence_minutes`: a node that has not answered for so long has no vote about what became of a transaction of
+    ours. `fee_budget_usd` is how much of the fees of one merchant's withdrawals the operator bears on one network in a UTC day,
+    in US dollars. `addresses_per_day` is how many addresses, those of invoices too, one merchant may have made in a UTC day; 0:
+    any number. `archive_after_days` is how old a settled payment is when it leaves the tables for the archive; 0: none leaves
+    any more, and what left before stays there; None: none ever left. `console`: the operator's page is served.
     """
 
     stage: str = "local"
@@ -78,6 +79,7 @@ class Settings:
     renewal_fee_times: int = 10
     reconcile_page: int = 500
     collect_fee_percent: int = 5
+    consolidation_budget_usd: int = 500
     node_silence_minutes: int = 30
     fee_budget_usd: int = 500
     addresses_per_day: int = 500_000
@@ -144,6 +146,7 @@ class Settings:
             renewals_most=_whole("RENEWALS_MOST", 5, least=0),
             renewal_fee_times=_whole("RENEWAL_FEE_TIMES", 10, least=1),
             collect_fee_percent=_whole("COLLECT_FEE_PERCENT", 5, least=0),
+            consolidation_budget_usd=_whole("CONSOLIDATION_BUDGET_USD", 500, least=0),
             node_silence_minutes=_whole("NODE_SILENCE_MINUTES", 30, least=5),
             fee_budget_usd=_whole("FEE_BUDGET_USD", 500, least=0),
             addresses_per_day=_whole("ADDRESSES_PER_DAY", 500_000, least=0),

@@ -208,6 +208,7 @@ RECORDS: dict[str, Kind] = {
     "Bundle": Kind("payouts", lambda r: f"bundle#{r.id}"),
     "HeldCoins": Kind("payouts", lambda r: f"coins#{r.network}#{r.wallet}"),
     "ConsolidationQueue": Kind("payouts", lambda r: f"coincol#{r.network}"),
+    "ConsolidationFees": Kind("payouts", lambda r: f"coinfees#{r.network}"),
     "GivenUp": Kind("payouts", lambda r: f"givenup#{r.id}"),
     "OwnTransaction": Kind("payouts", lambda r: f"own#{r.network}#{r.txid}"),
     "OutboxRow": Kind("work", lambda r: f"row#{r.id}"),

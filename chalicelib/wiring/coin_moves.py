@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.domain.treasury.consolidations import CoinMoveKind
     from chalicelib.usecases.treasury.cold_storage_utxo import ColdCoins
+    from chalicelib.usecases.treasury.consolidation.budget import ConsolidationBudget
     from chalicelib.usecases.treasury.consolidation.following import CoinMoveFollowing
     from chalicelib.usecases.treasury.consolidation.keys import CoinKeys
     from chalicelib.usecases.treasury.consolidation.planning import CoinMovePlanning
@@ -25,19 +26,26 @@ class CoinMoveWiring:
     def __init__(self, parts: Parts, chains: ChainWiring, custody: CustodyWiring, transactions: TransactionWiring) -> None:
         self._parts, self._chains, self._custody, self._transactions = parts, chains, custody, transactions
 
+    @cached_property
+    def _budget(self) -> ConsolidationBudget:
+        from chalicelib.usecases.treasury.consolidation.budget import ConsolidationBudget
+
+        parts = self._parts
+        return ConsolidationBudget(parts.store, parts.rates, parts.settings.consolidation_budget_usd)
+
     def coin_moves(self, network: Network) -> CoinMoveFollowing:
         """The following of a network's coin moves. For one poll."""
         from chalicelib.usecases.treasury.consolidation.following import CoinMoveFollowing
 
         context, payer = self._chains.context(network), self._chains.coin_payer(network)
         renewals, finality = self._transactions.renewals, self._transactions.finality(network)
-        return CoinMoveFollowing(context, payer, renewals, finality)
+        return CoinMoveFollowing(context, payer, renewals, finality, self._budget)
 
     def coin_move_planning(self, network: Network) -> CoinMovePlanning:
         from chalicelib.usecases.treasury.consolidation.planning import CoinMovePlanning
 
         parts, context, payer = self._parts, self._chains.context(network), self._chains.coin_payer(network)
-        return CoinMovePlanning(context, payer, parts.rates, parts.settings.collect_fee_percent)
+        return CoinMovePlanning(context, payer, parts.rates, parts.settings.collect_fee_percent, self._budget)
 
     def cold_coins(self, network: Network) -> ColdCoins:
         """Moves out of the network's hot wallets into other wallets of ours."""
@@ -66,6 +74,6 @@ class CoinMoveWiring:
         from chalicelib.usecases.treasury.consolidation.signing import CoinMoveSigning
 
         parts, renewals = self._parts, self._transactions.renewals
-        share = FeeShare(self._chains.coin_payer, renewals, parts.settings.collect_fee_percent)
+        share = FeeShare(self._chains.coin_payer, renewals, parts.settings.collect_fee_percent, self._budget)
         engine = self._transactions.utxo_engine(self._chains.second_readers.coins)
         return CoinMoveSigning(parts.store, parts.rules, parts.realm_clock, keys, kinds, share, engine)

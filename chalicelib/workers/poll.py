@@ -238,7 +238,7 @@ def _followed(network: Network) -> dict[str, Settlement | BundleSettlement | Coi
 def _collect(network: Network, each: Each, more: Callable[[], bool]) -> None:
     each.take("hot floor", lambda: services().hot_floor(network).look())
     if pays_from_coins(network):
-        _collect_coins(network, each)
+        _collect_coins(network, each, more)
         return
     if network.family == "evm":
         each.take("return payments", partial(services().stray_returns(network).work, more))
@@ -246,10 +246,10 @@ def _collect(network: Network, each: Each, more: Callable[[], bool]) -> None:
     each.take("distribute", partial(services().distributor(network).work, more))
 
 
-def _collect_coins(network: Network, each: Each) -> None:
+def _collect_coins(network: Network, each: Each, more: Callable[[], bool]) -> None:
     """Plan what goes from deposit addresses to the hot wallet, and from there to the cold one. Of networks of coins."""
     wired = services()
-    each.take("consolidate", lambda: wired.coin_move_planning(network).look(wired.finality(network).scanned()))
+    each.take("consolidate", lambda: wired.coin_move_planning(network).look(wired.finality(network).scanned(), more))
     cold = wired.cold_coins(network)
     each.take("store away", cold.look)
     for old in draining(wired.store, network.id, "hot"):

@@ -210,8 +210,9 @@ class ConsolidationQueue:
     """Waiting deposits of a network, and the consolidations that have reserved them. Its version is what allots deposits' UTXOs,
     so that two consolidations can not spend the same one (money rule 6).
 
-    `move` is the one that is under way, None where none is. `asked` are those that an operator had to be asked about, until they
-    are at their end, or a day after they were refused: their coins wait for nobody else, and nobody else for them.
+    `move` is one that is under way. `asked` are the others: under way too, or an operator had to be asked about them, until they
+    are at their end, or a day after they were refused. An older version plans nothing beside `move`, keeps `asked` as it is, and
+    takes no coins of either.
     `waiting` units in `coins` coins were there when it was last looked at, `looked_at`; `why` says what they wait for, and so does
     the collection `shown`.
     """
@@ -230,6 +231,10 @@ class ConsolidationQueue:
     def holders(self) -> tuple[str, ...]:
         """The consolidations that have reserved UTXOs."""
         return (*self.asked, *(() if self.move is None else (self.move,)))
+
+    def holding(self, move: str) -> ConsolidationQueue:
+        """The queue once a consolidation is under way."""
+        return replace(self, move=move) if self.move is None else replace(self, asked=(*self.asked, move))
 
     def without(self, move: str) -> ConsolidationQueue:
         """The queue once a consolidation is settled."""

@@ -68,7 +68,7 @@ class Consolidations:
         changes: list[Change] = []
         queue = replace(queue, shown=None)
         if before is None and not ask:
-            return replace(queue, move=move.id), move, []
+            return queue.holding(move.id), move, []
         new = before is None
         if before is None:
             before, changes = self._begun(move.asset, move.recipient, move.created_at)
@@ -79,7 +79,7 @@ class Consolidations:
         )  # fmt: skip
         if not ask:
             after = replace(noted, state="sweep_sent", sweeps=(move.id,))
-            return replace(queue, move=move.id), replace(move, owner=after.id), [Save(after), *changes, *_again(old, after)]
+            return queue.holding(move.id), replace(move, owner=after.id), [Save(after), *changes, *_again(old, after)]
         places = len({coin.address for coin in move.inputs})
         detail = f"{len(move.inputs)} coins of {places} addresses, in one transaction"
         after = replace(noted, state="waits_for_approval", detail=detail)

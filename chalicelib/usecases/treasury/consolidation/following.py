@@ -42,6 +42,7 @@ from chalicelib.usecases.transactions.finality import Finality
 from chalicelib.usecases.transactions.given_up import WHY
 from chalicelib.usecases.transactions.utxo.following import Due, UtxoFollowing
 from chalicelib.usecases.treasury.consolidation.approval import Consolidations, sent
+from chalicelib.usecases.treasury.consolidation.budget import ConsolidationBudget
 from chalicelib.usecases.treasury.consolidation.parts import (
     amounts_at,
     at_odds,
@@ -75,9 +76,10 @@ class CoinMoveFollowing:
         payer: CoinPayer,
         renewals: RenewalRules,
         finality: Finality,
+        budget: ConsolidationBudget,
     ) -> None:
         self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
-        self._payer, self._shown = payer, Consolidations(context.store, context.rules, context.network)
+        self._payer, self._budget, self._shown = payer, budget, Consolidations(context.store, context.rules, context.network)
         answers = Answers(context.reader)
         self._following = UtxoFollowing(context, payer, renewals, finality, payer.broadcast, answers, self)
 
@@ -165,7 +167,9 @@ class CoinMoveFollowing:
         news = News(self._clock.now_ms())
         after = replace(move, state="built", newest=made, reason=None).next(news.at)
         news.command(coin_move_command(after))
-        self._store.commit([Save(after), sent(collection, after, news.at), *news.emit()])
+        # Counted, whatever is left of the budget: an operator approved it.
+        count = self._budget.count(self._network, made.fee, news.at)
+        self._store.commit([Save(after), sent(collection, after, news.at), *news.emit(), *count.changes])
 
     def _drop(self, move: CoinMove, why: str) -> None:
         log.warning("%s: %s is dropped: %s", self._network.id, move.id, why)

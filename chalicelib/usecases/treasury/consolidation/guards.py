@@ -23,6 +23,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.utxo.kinds import Grounds, InputSigner, Means
+from chalicelib.usecases.treasury.consolidation.budget import ConsolidationBudget, Count
 from chalicelib.usecases.treasury.consolidation.keys import CoinKeys
 from chalicelib.usecases.treasury.consolidation.parts import (
     amounts_at,
@@ -39,10 +40,12 @@ log = logging.getLogger(__name__)
 
 
 class FeeShare:
-    """The most that a coin move may pay as its fee: `percent` of its coins."""
+    """The most that a coin move may pay as its fee: `percent` of its coins, and a consolidation what is left of the `budget`."""
 
-    def __init__(self, payer_of: Callable[[Network], CoinPayer], renewals: RenewalRules, percent: int) -> None:
-        self._payer_of, self._renewals, self._percent = payer_of, renewals, percent
+    def __init__(
+        self, payer_of: Callable[[Network], CoinPayer], renewals: RenewalRules, percent: int, budget: ConsolidationBudget
+    ) -> None:
+        self._payer_of, self._renewals, self._percent, self._budget = payer_of, renewals, percent, budget
 
     def exceeded(self, move: CoinMove, fee: int) -> bool:
         """Whether `fee` units are more than a replacement of `move` may cost."""
@@ -58,6 +61,11 @@ class FeeShare:
             return True
         low = self._payer_of(network).fee_rate("low")
         return newest.fee > self._renewals.times * low * newest.vsize // 1000
+
+    def counted(self, network: Network, move: CoinMove, more: int, now_ms: int) -> Count:
+        """The count of the `more` units that a replacement of `move` costs. Hot wallets' coins are no stranger's to multiply: only
+        consolidations have a budget. Raises Unavailable."""
+        return self._budget.count(network, max(0, more), now_ms) if move.kind == "consolidation" else Count()
 
 
 class SignedMove:
@@ -140,8 +148,8 @@ class SignedMove:
 class ReplacedMove:
     """One coin move that may have to be replaced: of the same inputs, with less for its recipient or its change."""
 
-    def __init__(self, network: Network, share: FeeShare) -> None:
-        self.network, self._share = network, share
+    def __init__(self, network: Network, share: FeeShare, clock: Clock) -> None:
+        self.network, self._share, self._clock = network, share, clock
 
     def means(self, move: CoinMove) -> Means:
         home = move.wallet if move.latest.change and move.wallet is not None else move.recipient
@@ -151,14 +159,16 @@ class ReplacedMove:
         log.error("ALARM %s: %s differs from what was signed in %s", self.network.id, move.id, names)
 
     def affordable(self, move: CoinMove, fee: int) -> bool:
-        if not self._share.exceeded(move, fee):
+        more = fee - move.latest.fee
+        if not self._share.exceeded(move, fee) and not self._share.counted(self.network, move, more, self._clock.now_ms()).over:
             return True
         log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", self.network.id, move.id, fee)
         return False
 
     def taken(self, move: CoinMove) -> list[Change]:
-        """Nothing: it has all of its coins from the first."""
-        return []
+        """The count of what it costs more. It has all of its coins from the first."""
+        more = move.latest.fee - move.earlier[-1].fee
+        return [*self._share.counted(self.network, move, more, self._clock.now_ms()).changes]
 
 
 class SentMove:

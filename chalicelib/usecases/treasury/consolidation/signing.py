@@ -56,6 +56,6 @@ class CoinMoveSigning:
         if move.kind not in self._kinds:
             raise OrderMismatch(f"coin move {move.id} is a {move.kind}, which is not signed here")
         signed = SignedMove(self._store, self._clock, self._keys, self._share, network)
-        replaced, sent = ReplacedMove(network, self._share), SentMove(self._store, self._rules, self._clock, network)
+        replaced, sent = ReplacedMove(network, self._share, self._clock), SentMove(self._store, self._rules, self._clock, network)
         step, _ = self._engine.advance(Kind(signed, replaced, sent), move)
         return "waiting" if step == "waiting" else "done"

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.addresses.addresses import Address, RetiredWallet, Wallet
+from chalicelib.domain.catalogue.rates import Rate, Rates
 from chalicelib.domain.deposits.deposits import BELOW_MINIMUM, Deposit
 from chalicelib.domain.deposits.deposits import HELD as HELD_BACK
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.kill_switch import PaymentSwitch
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.transactions.utxo_attempts import Contents
+from chalicelib.domain.treasury.consolidation_fees import ConsolidationFees
 from chalicelib.domain.treasury.consolidations import CoinMove, ConsolidationQueue, MovedCoin
 from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.withdrawals.approvals import Approval
@@ -26,8 +28,9 @@ from chalicelib.usecases.payouts.bundle_replacing import ReplacedBundle
 from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
 from chalicelib.usecases.payouts.bundle_signing import SignedBundle
 from chalicelib.usecases.payouts.checks import PayoutChecks
-from chalicelib.usecases.ports.changes import Absent, Still
+from chalicelib.usecases.ports.changes import Absent, Save, Still
 from chalicelib.usecases.transactions.utxo.kinds import Grounds
+from chalicelib.usecases.treasury.consolidation.budget import ConsolidationBudget
 from chalicelib.usecases.treasury.consolidation.following import CoinMoveFollowing
 from chalicelib.usecases.treasury.consolidation.guards import FeeShare, ReplacedMove, SentMove, SignedMove
 from chalicelib.usecases.withdrawals.steps import order_of
@@ -69,9 +72,11 @@ def signed_bundle(*records: object) -> SignedBundle:
     return SignedBundle(BundleParts(store, rules, ANY, ANY, ANY, checks, ANY, ANY), NETWORK, HOT)
 
 
-def share(percent: int) -> FeeShare:
+def share(percent: int, usd: int = 500) -> FeeShare:
     node: Any = Node()
-    return FeeShare(lambda _: node, RenewalRules(), percent)
+    store: Any = Shelf()
+    rates = Rates([Rate("ltc", "USD", "100", 1, "test")])
+    return FeeShare(lambda _: node, RenewalRules(), percent, ConsolidationBudget(store, lambda _: rates, usd))
 
 
 def signed_move(*records: object, percent: int = 0) -> SignedMove:
@@ -332,6 +337,26 @@ def test_a_consolidation_spends_only_what_its_network_s_queue_holds_for_it() -> 
     assert move_grounds(made, DEPOSIT, PLACE, replace(QUEUE, move=None, asked=("record",)), HOT).unlike == []
 
 
+class Clock:
+    def now_ms(self) -> int:
+        return 5
+
+
+def replaced(share: FeeShare) -> ReplacedMove:
+    return ReplacedMove(NETWORK, share, Clock())
+
+
+def test_a_replacement_of_a_consolidation_is_counted_and_no_other() -> None:
+    gathered = replace(in_flight("move"), kind="consolidation", wallet=None)
+    assert not replaced(share(0, usd=0)).affordable(gathered, gathered.latest.fee + 1)
+    assert replaced(share(0, usd=0)).affordable(in_flight("move"), gathered.latest.fee + 1)
+    dearer = replace(gathered.latest, fee=gathered.latest.fee + 7)
+    again = replace(gathered, newest=dearer, earlier=(gathered.latest,))
+    (counted,) = replaced(share(0)).taken(again)
+    assert isinstance(counted, Save) and counted.record == ConsolidationFees(NETWORK.id, 0, 7, 1)  # a unit is a millionth
+    assert replaced(share(0)).taken(replace(again, kind="drain", wallet="hot")) == []
+
+
 def test_a_move_s_fee_is_bounded_by_its_share_whenever_it_is_signed() -> None:
     for record, dear in (
         (built("move", 1_000), []),
@@ -341,8 +366,8 @@ def test_a_move_s_fee_is_bounded_by_its_share_whenever_it_is_signed() -> None:
         assert move_grounds(record, HELD, COLD, percent=1).dear == dear
     cheap_a_byte = replace(built("move"), newest=attempt(MOVE, "first", 1_001, vsize=25))
     assert move_grounds(cheap_a_byte, HELD, COLD, percent=1).dear == ["fee's share"], "only a drain may cost more than its share"
-    assert ReplacedMove(NETWORK, share(1)).affordable(in_flight("move"), 1_000)
-    assert not ReplacedMove(NETWORK, share(1)).affordable(in_flight("move"), 1_001)
+    assert replaced(share(1)).affordable(in_flight("move"), 1_000)
+    assert not replaced(share(1)).affordable(in_flight("move"), 1_001)
 
 
 def test_a_wallet_is_drained_at_ten_times_the_low_fee_at_most_and_replaced_within_its_share() -> None:
