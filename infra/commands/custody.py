@@ -16,7 +16,7 @@ from infra.commands.common import CanNot, Command, network_of, say, services
 if TYPE_CHECKING:
     from chalicelib.wiring import Services
 
-ROLES = ("hot", "tokens_collector", "cold")
+ROLES = ("hot", "tokens_collector", "cold", "topup")
 KINDS = ("Wallet", "RetiredWallet", "Watched", "EncryptedKey")
 """What a backup holds, in the order in which it is read: what is registered meanwhile has its key in it. Put back the other way
 round: no wallet is there before its key. Of `Watched` the service wallets alone. The seed has a backup of its own."""

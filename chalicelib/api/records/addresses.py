@@ -49,7 +49,7 @@ class Address(CamelRecord):
     network: Slug
     coin: Annotated[str, Field(description="Where the address was made for one coin.", examples=["usdt"])] = None  # type: ignore[assignment]
     type: Annotated[
-        Literal["user", "hot", "cold", "collector"],
+        Literal["user", "hot", "cold", "collector", "topup"],
         Field(description="`user`: a deposit address. The others are service wallets of the operator."),
     ]
     mode: Annotated[

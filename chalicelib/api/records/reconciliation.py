@@ -33,7 +33,7 @@ Why = Annotated[
 
 
 Role = Annotated[
-    Literal["user", "hot", "cold", "collector"],
+    Literal["user", "hot", "cold", "collector", "topup"],
     Field(description="What the address is for. A wallet that was replaced has the role that it had.", examples=["user"]),
 ]
 Staked = Annotated[bool, Field(description="It is about what the address has staked (Tron).", examples=[False])]

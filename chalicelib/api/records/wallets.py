@@ -9,7 +9,9 @@ from pydantic import Field
 from chalicelib.api.records.addresses import Holding, Slug, Text
 from chalicelib.api.records.base import CamelRecord, Money, Time
 
-WalletType = Annotated[Literal["hot", "cold", "tokens_collector"], Field(description="What the wallet is for.", examples=["hot"])]
+WalletType = Annotated[
+    Literal["hot", "cold", "tokens_collector", "topup"], Field(description="What the wallet is for.", examples=["hot"])
+]
 
 Custody = Annotated[
     Literal["native", "envelope", "none"],

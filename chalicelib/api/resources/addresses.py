@@ -28,7 +28,8 @@ from chalicelib.usecases.base.views import coins_on, total_usd
 from chalicelib.usecases.wallets.service_wallets import Listed, Registered
 
 Kind = Literal[
-    "user", "default", "hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector"
+    "user", "default", "hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector",
+    "topup",
 ]  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from chalicelib.domain.money import format_units
 from chalicelib.domain.times import iso
 from chalicelib.usecases.wallets.service_wallets import Listed, Registered, WalletRead
 
-ServiceKind = Literal["hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector"]
+ServiceKind = Literal["hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector", "topup"]
 
 
 class ServiceWalletCreate(CamelRequest):
@@ -83,6 +83,9 @@ def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
     """One wallet for each network and type; with a live key a second one is a VALIDATION_ERROR. It is watched from now on: what
     arrives is the operator's. It is also an address of the operator's merchant, listed by `GET /v1/addresses?type=…`. Each
     registration raises an alarm that names the key it was done with.
+
+    A `topup` wallet takes the place of the hot wallet as the payer of other addresses' fees, and is filled by you. It is for
+    networks of accounts.
 
     `custody` says how the deployment keeps its key. `native`: it is made in KMS and never leaves it, so no answer has a
     `privateKey`, and one that is sent is a VALIDATION_ERROR. `envelope`: a private key, sent or generated, is encrypted at once;

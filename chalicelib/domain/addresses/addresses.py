@@ -10,18 +10,18 @@ from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId, network_i
 from chalicelib.domain.work import Work, time_order
 
 Mode = Literal["single", "common", "cross"]
-Role = Literal["user", "hot", "cold", "collector"]
+Role = Literal["user", "hot", "cold", "collector", "topup"]
 Custody = Literal["kms", "envelope", "none"]
 
-SERVICE_ROLES: tuple[Role, ...] = ("hot", "collector", "cold")
+SERVICE_ROLES: tuple[Role, ...] = ("hot", "collector", "cold", "topup")
 """The roles of the operator's own wallets: every role but the user's."""
 
 ROLE_OF: dict[str, Role] = {
     "user": "user", "default": "user", "hot": "hot", "hot-wallet": "hot", "cold": "cold", "cold-wallet": "cold",
-    "collector": "collector", "tokens_collector": "collector", "token-collector": "collector",
+    "collector": "collector", "tokens_collector": "collector", "token-collector": "collector", "topup": "topup",
 }  # fmt: skip
 """Every name that an address's type has in requests; answers about addresses use the roles' own."""
-SERVICE_TYPE: dict[Role, str] = {"hot": "hot", "cold": "cold", "collector": "tokens_collector"}
+SERVICE_TYPE: dict[Role, str] = {"hot": "hot", "cold": "cold", "collector": "tokens_collector", "topup": "topup"}
 """The names of the roles in answers about service wallets."""
 
 
@@ -89,6 +89,11 @@ class Wallet:
     public_key: str
     created_at: int
     version: int = 1
+
+    @property
+    def seat(self) -> str | None:
+        """The name of its own group of commands (`group_of`); None for the group that the network's other wallets share."""
+        return "topup" if self.role == "topup" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +195,12 @@ def payees_place(network: Network) -> NetworkId:
 def watched_key(network: Network, storage_form: str) -> tuple[type[Any], dict[str, str]]:
     """Type and key of an address's `Watched`, for a read of the store."""
     return Watched, {"realm": network.realm, "family": family_key(network), "address": storage_form}
+
+
+def group_of(network: NetworkId, seat: str | None) -> str:
+    """The FIFO group of the commands for a service wallet: those of one group are handled one after the other, so that workers
+    do not compete for a nonce. It saves work alone; that no nonce is used twice, conditional writes see to."""
+    return network if seat is None else f"{network}#{seat}"
 
 
 def wallet_key(network: NetworkId, role: Role) -> tuple[type[Any], dict[str, str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
+from chalicelib.domain.addresses.addresses import group_of
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId, derived_id, network_parts
 from chalicelib.domain.transactions.outgoing import Attempt, Outgoing
@@ -68,6 +69,8 @@ class Move(Outgoing):
 
     `over` is there for a filler that an operator put on the nonce of an open payment: the order's id. One of the two is mined.
     `decided` says who did that, and why.
+
+    `seat` names the group of commands of the service wallet that it leaves (`Wallet.seat`); None for the network's own group.
     """
 
     id: str
@@ -103,12 +106,14 @@ class Move(Outgoing):
     round: int = 0
     over: str | None = None
     decided: str | None = None
+    seat: str | None = None
     version: int = 1
 
     @classmethod
-    def topup(cls, origin: Origin, native: AssetId, source: str, recipient: str, amount: int) -> Self:
-        """Native coins of a service wallet, for the fees of `recipient`."""
-        return cls._planned(origin, "topup", (native, None), (source, None), recipient, amount)
+    def topup(cls, origin: Origin, native: AssetId, source: str, recipient: str, amount: int, seat: str | None = None) -> Self:
+        """Native coins of the service wallet `source`, which has that seat, for the fees of `recipient`."""
+        planned = cls._planned(origin, "topup", (native, None), (source, None), recipient, amount)
+        return replace(planned, seat=seat)
 
     @classmethod
     def sweep(cls, origin: Origin, coin: Coin, source: str, path: str, recipient: str, amount: int) -> Self:
@@ -237,5 +242,5 @@ def move_command(move: Move) -> Command:
     a group of their own."""
     body = {"move": move.id, "network": move.network}
     if move.path is None:
-        return Command("payouts", f"{move.network}", body)
+        return Command("payouts", group_of(move.network, move.seat), body)
     return Command("collections", f"{move.network}:{move.source}", body)

@@ -17,3 +17,10 @@ def wallet_of(store: Store, network: NetworkId, role: Role) -> Wallet | None:
 def wallets_of(store: Store, network: NetworkId, roles: Sequence[Role] = SERVICE_ROLES) -> list[Wallet | None]:
     """The wallet that has each of these roles on a network now: one batch read. Raises Unavailable."""
     return store.get_many([wallet_key(network, role) for role in roles])
+
+
+def topup_wallet(store: Store, network: NetworkId) -> Wallet | None:
+    """The wallet that pays top-ups: the one of that role, else the hot one; None where neither is registered. Raises
+    Unavailable."""
+    own, hot = wallets_of(store, network, ("topup", "hot"))
+    return own or hot

@@ -35,7 +35,7 @@ from chalicelib.usecases.withdrawals.open_payouts import MOST_ADDED_UP, needed_b
 
 log = logging.getLogger(__name__)
 
-_ROLES: tuple[Role, ...] = ("hot", "collector", "cold")
+_ROLES: tuple[Role, ...] = ("hot", "collector", "cold", "topup")
 Leg = tuple[Callable[[Origin, Coin, str, str, int], Move], Wallet, int]
 """The constructor of the move, to which wallet, how many units."""
 
@@ -47,6 +47,8 @@ class Held:
     hot: Wallet
     collector: Wallet | None
     cold: Wallet | None
+    payer: Wallet
+    """Of top-ups."""
     units: dict[Role, int]
     records: dict[Role, Distribution]
     """As they were read first; absent where nothing was ever decided."""
@@ -94,7 +96,9 @@ class Distributor:
         self._store.commit([Save(replace(next_version(record), reason=reason))])
 
     def _held(self, coins: Sequence[Coin], hot: Wallet, wallets: dict[Role, Wallet | None]) -> list[tuple[Coin, Held]]:
-        places = [(coin, role, wallet) for coin in coins for role, wallet in wallets.items() if wallet is not None]
+        payer = wallets["topup"] or hot
+        asked = {role: wallet for role, wallet in wallets.items() if role != "topup"}
+        places = [(coin, role, wallet) for coin in coins for role, wallet in asked.items() if wallet is not None]
         keys = [{"network": self._network.id, "address": self._place(wallet), "asset": coin.asset} for coin, _, wallet in places]
         wanted: list[tuple[type[Any], dict[str, str]]] = [(kind, key) for key in keys for kind in (WalletBalance, Distribution)]
         found = self._store.get_many(wanted)
@@ -104,7 +108,8 @@ class Distributor:
             units[coin.slug][role] = 0 if balance is None else balance.units
             if record is not None:
                 records[coin.slug][role] = record
-        return [(coin, Held(hot, wallets["collector"], wallets["cold"], units[coin.slug], records[coin.slug])) for coin in coins]
+        held = partial(Held, hot, wallets["collector"], wallets["cold"], payer)
+        return [(coin, held(units[coin.slug], records[coin.slug])) for coin in coins]
 
     def _collector(self, coin: Coin, held: Held) -> bool:
         """What the collector has gathered goes on, once it is enough: its part to the hot wallet, the rest to the cold one. False:
@@ -126,7 +131,7 @@ class Distributor:
         legs: list[Leg] = [(Move.distribution, held.hot, part)] if part else []
         if held.cold is not None and part < units:
             legs.append((Move.cold, held.cold, units - part))
-        self._plan(record, coin, collector, held.hot, legs, worth_it=least is None)
+        self._plan(record, coin, collector, held.payer, legs, worth_it=least is None)
         return True
 
     def _hot(self, coin: Coin, held: Held) -> bool:
@@ -153,7 +158,7 @@ class Distributor:
         least = self._fees.limit(coin, "collectServiceToColdThreshold")
         if above < (least or 1):
             return False
-        self._plan(record, coin, held.hot, held.hot, [(Move.cold, held.cold, above)], worth_it=least is None)
+        self._plan(record, coin, held.hot, held.payer, [(Move.cold, held.cold, above)], worth_it=least is None)
         return True
 
     def _ceiling(self, coin: Coin, held: Held) -> int | None:
@@ -176,14 +181,16 @@ class Distributor:
 
         return needed_by_payouts(self._store, self._network.id, measure, enough)
 
-    def _plan(self, record: Distribution, coin: Coin, source: Wallet, hot: Wallet, legs: Sequence[Leg], *, worth_it: bool) -> None:
+    def _plan(
+        self, record: Distribution, coin: Coin, source: Wallet, payer: Wallet, legs: Sequence[Leg], *, worth_it: bool
+    ) -> None:
         """Plan a lot of moves; a top-up of the collector in its place where that can not pay for them. `worth_it`: only where the
         fee is a small part of it."""
         try:
             topup, sending, fee = 0, 0, 0
             if coin.contract is not None:
                 transfers = [(wallet.address, units) for _, wallet, units in legs]
-                fees = self._fees.provided(coin, source.address, transfers, hot)
+                fees = self._fees.provided(coin, source.address, transfers, payer)
                 topup, sending, fee = (fees.topup if source.role != "hot" else 0), fees.topup_fee, fees.fee
             else:
                 fee = sum(self._fees.cost(coin, source.address, wallet.address, units) for _, wallet, units in legs)
@@ -197,7 +204,7 @@ class Distributor:
             if record.topups >= MOST_TOPUPS:
                 self._put_off(record, "as many top-ups as there may be were not enough")
                 return
-            self._topup(record, hot, source, topup, sending)
+            self._topup(record, payer, source, topup, sending)
             return
         moves = [
             make(self._origin(record, n), coin, source.address, wallet.address, units)
@@ -207,10 +214,10 @@ class Distributor:
         changes = [change for move in moves for change in planned(news, move)]
         self._commit(replace(record, topups=0), moves, changes, news)
 
-    def _topup(self, record: Distribution, hot: Wallet, source: Wallet, units: int, sending: int) -> None:
+    def _topup(self, record: Distribution, payer: Wallet, source: Wallet, units: int, sending: int) -> None:
         news = News(self._clock.now_ms())
         try:
-            topup = TopUps(self._fees).plan(self._origin(record, 1), hot, source.address, units, sending)
+            topup = TopUps(self._fees).plan(self._origin(record, 1), payer, source.address, units, sending)
         except HotWalletShort:
             self._say(record, f"liquidity: a top-up of {units} units of {self._fees.native.slug}")
             return

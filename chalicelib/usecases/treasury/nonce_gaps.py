@@ -2,7 +2,7 @@
 
 An address can begin with a nonce that nodes made up, or lose records that had one: whatever is signed behind such a gap is never
 mined. Each missing nonce is used by a *filler* (`domain/treasury/moves.py`), one unit from the address to itself; a deposit
-address gets the native coins for their fees from the hot wallet. Safe to repeat: what is there already is not made again.
+address gets the native coins for their fees as a top-up. Safe to repeat: what is there already is not made again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from chalicelib.domain.treasury.collections import topup_units
 from chalicelib.domain.treasury.moves import Move, Origin, move_command, move_id, move_work
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.base.current_wallets import wallet_of
+from chalicelib.usecases.base.current_wallets import topup_wallet
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
@@ -72,22 +72,22 @@ class NonceFilling:
         return filled, len(missing) - len(filled)
 
     def _top_up(self, address: str, nonces: list[int], waits: bool) -> None:
-        """For the fees of so many fillers, out of the hot wallet. `waits`: something built or signed waits behind them, and what
+        """For the fees of so many fillers. `waits`: something built or signed waits behind them, and what
         is there is for its fee."""
         network = self._network
         cost = self._payer.cost(Payment(address, address, None, 1, 0)).fee * len(nonces) + 1
         have = 0 if waits else booked_at(self._store, self._rules, network, address, self._native).units
         short = topup_units(cost, max(0, have))
-        hot = wallet_of(self._store, network.id, "hot")
+        payer = topup_wallet(self._store, network.id)
         if not short:
             return
-        if hot is None:
+        if payer is None:
             raise LookupError(f"{network.id} has no hot wallet, which pays the fees")
         news = News(self._clock.now_ms())
         amount = min(short, MoveChecks(self._store, self._rules).most_topup(network))
         origin = self._origin(address, nonces[0], news.at)
         if self._store.get(Move, network=network.id, id=move_id(origin.owner, "topup", origin.number)) is None:
-            topup = self._topups.plan(origin, hot, address, amount, begun=waits)
+            topup = self._topups.plan(origin, payer, address, amount, begun=waits)
             self._store.commit([*topup.changes(news), *news.emit()])
 
     @property

@@ -30,7 +30,7 @@ from chalicelib.domain.treasury.moves import Move, Origin
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.bundles import Bundle, bundle_work
 from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
+from chalicelib.usecases.base.current_wallets import topup_wallet, wallet_of, wallets_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
@@ -223,7 +223,7 @@ class Drains:
         return [wallet for wallet in found if wallet is not None and wallet.address in used]
 
     def _target(self, old: RetiredWallet) -> Wallet | None:
-        """The wallet in its place; of a collector that the network has no more, the hot one."""
+        """The wallet in its place; of a role that nobody has there any more, the hot one."""
         found = wallet_of(self._store, self._network.id, old.role)
         return found or wallet_of(self._store, self._network.id, "hot")
 
@@ -294,17 +294,17 @@ class Drains:
         return costs
 
     def _topup(self, old: RetiredWallet, units: int, costs: Costs) -> list[Move]:
-        """Native coins from the hot wallet, for the fee of a token that shall leave; nothing while that has too few."""
-        hot = wallet_of(self._store, self._network.id, "hot")
-        if hot is None:
+        """Native coins for the fee of a token that shall leave; nothing while their payer has too few."""
+        payer = topup_wallet(self._store, self._network.id)
+        if payer is None:
             return []
         try:
             # On the condition that the wallets of all planned moves stay (`_using`).
-            return [TopUps(self._fees()).plan(self._origin(old, 0), hot, old.address, units).move]
+            return [TopUps(self._fees()).plan(self._origin(old, 0), payer, old.address, units).move]
         except NoFreshRate as error:
             costs.refused = str(error)
         except HotWalletShort as short:
-            costs.refused = f"the hot wallet has {short.free} of {units} units for the fee of its tokens"
+            costs.refused = f"the wallet that pays top-ups has {short.free} of {units} units for the fee of its tokens"
         return []
 
     def _drain(self, old: RetiredWallet, index: int, coin: Coin, target: Wallet, amount: int, bare: bool = False) -> Move:

@@ -1,6 +1,7 @@
 """Service wallets: the operator's own addresses, one for each network and role, and their replacement (`rotation` drains them).
 
-A hot wallet pays withdrawals, a collector gathers tokens, a cold wallet stores: of that one only the address is known.
+A hot wallet pays withdrawals, a collector gathers tokens, a top-up wallet pays the native coins for other addresses' fees (where
+there is none, the hot wallet does), a cold wallet stores: of that one only the address is known.
 Payments to any of them are the operator's, because each is watched as such from the transaction that registers it.
 """
 
@@ -135,6 +136,8 @@ class Wallets:
         none to replace, or too many were replaced; the address is taken; a key where none is taken, or that is not ours),
         Unavailable.
         """
+        if role == "topup" and network.family == "utxo":
+            raise BusinessRule("type", f"{network.slug} has no top-ups: a payment's own coins pay its fee")
         self._present(network, role, replace)
         now = self._clock.now_ms()
         generated: str | None = None

@@ -14,7 +14,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.lookup import retired_wallets, wallet_at
 
 PAY: tuple[Role, ...] = ("hot",)
-SIGN: tuple[Role, ...] = ("hot", "collector")
+SIGN: tuple[Role, ...] = ("hot", "collector", "topup")
 
 
 def signing_wallet(store: Store, network: NetworkId, address: str | None, roles: Collection[Role] = PAY) -> Wallet | None:

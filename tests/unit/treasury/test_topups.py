@@ -230,7 +230,7 @@ def test_fillers_are_not_made_while_the_hot_wallet_can_not_pay_their_fees() -> N
     world = Treasury()
     fill = filling(world)
     world.chain.has[HOT] = FEE
-    with pytest.raises(HotWalletShort, match="the hot wallet has"):
+    with pytest.raises(HotWalletShort, match="the wallet that pays top-ups has"):
         fill.fill(USER)
     assert world.moves("filler") == world.moves("topup") == []
     world.chain.has[HOT] = ETHER

@@ -71,19 +71,20 @@ class MoveFees:
         """The fee of one transfer. Raises Refused where it would fail, Unavailable."""
         return self._payer().cost(Payment(source, recipient, coin.contract, amount, 0)).fee
 
-    def provided(self, coin: Coin, source: str, transfers: Sequence[tuple[str, int]], hot: Wallet) -> Provision:
-        """How the fee of a token's `transfers` (recipient, units) out of `source` is provided, by the fees of now.
+    def provided(self, coin: Coin, source: str, transfers: Sequence[tuple[str, int]], payer: Wallet) -> Provision:
+        """How the fee of a token's `transfers` (recipient, units) out of `source` is provided, by the fees of now. `payer`: the
+        wallet that pays a top-up.
 
         Raises Refused where one of them would fail, Unavailable.
         """
         needed = sum(self.cost(coin, source, recipient, amount) for recipient, amount in transfers)
         topup = topup_units(needed, max(0, self.on_hand(source, self.native)))
-        return Provision(topup, self._sending(hot, source, topup) if topup else 0, needed)
+        return Provision(topup, self._sending(payer, source, topup) if topup else 0, needed)
 
-    def _sending(self, hot: Wallet, source: str, topup: int) -> int:
-        """The fee of the top-up itself; 0 where the hot wallet has less than the top-up: its planner waits then."""
+    def _sending(self, payer: Wallet, source: str, topup: int) -> int:
+        """The fee of the top-up itself; 0 where its payer has less than the top-up: its planner waits then."""
         try:
-            return self.cost(self.native, hot.address, source, topup)
+            return self.cost(self.native, payer.address, source, topup)
         except InsufficientFunds:
             return 0
 
@@ -139,14 +140,14 @@ class MoveFees:
             raise NoFreshRate(coin, "collectThreshold")
         return rate.decimal, rates.fresh(coin.slug, now) is None
 
-    def spoken_for(self, hot: Wallet, coin: Coin) -> int:
-        """Units of `coin` that moves which are not signed yet will take from the hot wallet. How many moves there are is bounded
+    def spoken_for(self, wallet: Wallet, coin: Coin) -> int:
+        """Units of `coin` that moves which are not signed yet will take from a service wallet. How many moves there are is bounded
         where they are planned (`collect_run.MOST_UNDER_WAY`)."""
         units = 0
         for works in pages_of(self._store, "move", self._network.id):
             moves: list[Move | None] = self._store.get_many(
                 [(Move, {"network": self._network.id, "id": work.id}) for work in works]
             )
-            mine = [m for m in moves if m is not None and m.state in ("planned", "built") and m.source == hot.address]
+            mine = [m for m in moves if m is not None and m.state in ("planned", "built") and m.source == wallet.address]
             units += sum(move.units for move in mine if move.asset == coin.asset)
         return units

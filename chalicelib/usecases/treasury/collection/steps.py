@@ -9,9 +9,9 @@ parked with an alarm, and the other collections go on.
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from chalicelib.domain.addresses.addresses import Role, Wallet
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate
 from chalicelib.domain.ledger import WalletBalance
@@ -27,7 +27,7 @@ from chalicelib.domain.treasury.collections import (
 )
 from chalicelib.domain.treasury.energy_loans import TO_ACTIVATE, Way
 from chalicelib.domain.treasury.moves import Move, Origin, move_id
-from chalicelib.usecases.base.current_wallets import wallet_of
+from chalicelib.usecases.base.current_wallets import topup_wallet, wallets_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
@@ -42,6 +42,15 @@ from chalicelib.usecases.treasury.tron.energy_loans import Loans
 log = logging.getLogger(__name__)
 
 _MOST_STEPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Wallets:
+    """The wallets of a step: the one whose stake is lent (Tron), the one that a sweep goes to, and the one that pays top-ups."""
+
+    hot: Wallet
+    destination: Wallet
+    payer: Wallet
 
 
 class CollectSteps:
@@ -107,20 +116,20 @@ class CollectSteps:
 
     def _hindered(self, before: Collection, move: Move) -> bool:
         """The sweep is not signed, since something is missing: coins that fell out of the chain, or a fee that rose."""
-        coin, hot = self._records.coin(before), self._wallet("hot")
+        coin, payer = self._records.coin(before), topup_wallet(self._store, self._network.id)
         balance = self._fees.booked(before.address, coin)
         now = self._clock.now_ms()
         if balance.units - balance.small < move.amount:
             # Nothing is allotted for it: what is there now is decided anew.
             less = dropped(move, "there is less to collect by now", now)
             return self._records.save(before, went_on(before, "planned", now), less)
-        if coin.contract is None or hot is None:
+        if coin.contract is None or payer is None:
             return False
         try:
-            fees = self._fees.provided(coin, before.address, [(move.recipient, move.amount)], hot)
+            fees = self._fees.provided(coin, before.address, [(move.recipient, move.amount)], payer)
         except Refused as refused:
             return self._records.park(before, "refused", str(refused))
-        return bool(fees.topup) and self._topup(before, hot, fees)
+        return bool(fees.topup) and self._topup(before, payer, fees)
 
     def _decide(self, before: Collection) -> bool:
         if self._resumed(before):
@@ -157,12 +166,15 @@ class CollectSteps:
 
     def _to_collect(self, before: Collection, coin: Coin, amount: int, others: list[Collection], keeps: bool) -> bool:
         """`amount` may be collected. `keeps`: something is to stay there."""
-        hot, destination = self._wallet("hot"), self._destination(coin)
-        if hot is None or destination is None:
+        hot, collector, own = wallets_of(self._store, self._network.id, ("hot", "collector", "topup"))
+        if hot is None:
             return self._records.wait(before, "no_wallet", f"{self._network.slug} has no hot wallet")
         if self._other_moves(others, coin):
             return self._records.wait(before, "other_coin", None)
-        return self._send(replace(before, amount=amount, destination=destination.address), coin, hot, destination, keeps)
+        # Tokens are gathered by the collector where there is one.
+        destination = (collector if coin.contract is not None else None) or hot
+        before = replace(before, amount=amount, destination=destination.address)
+        return self._send(before, coin, Wallets(hot, destination, own or hot), keeps)
 
     def _resumed(self, before: Collection) -> bool:
         """Whether a move of it is not at its end: that is waited for, and nothing else is planned."""
@@ -175,21 +187,23 @@ class CollectSteps:
                 return self._records.save(before, replace(before, state=state, look_at=self._clock.now_ms()))
         return False
 
-    def _send(self, before: Collection, coin: Coin, hot: Wallet, destination: Wallet, keeps: bool) -> bool:
+    def _send(self, before: Collection, coin: Coin, wallets: Wallets, keeps: bool) -> bool:
         """The top-up where one is needed, else the sweep; unless it costs too much. `keeps`: something is to stay there."""
         try:
-            fees = self._provided(before, coin, hot, destination)
+            fees = self._provided(before, coin, wallets)
         except Refused as refused:
             return self._records.park(before, "refused", str(refused))
-        way, stake, fees = self._lending(before, coin, hot, fees)
+        way, stake, fees = self._lending(before, coin, wallets.hot, fees)
         if way == "wait":
             return self._records.wait(before, "energy", f"the energy of a stake of {stake} units of {self._fees.native.slug}")
         before = replace(before, fee=fees.fee)
         if self._not_worth_it(before, coin):
             return False
         if stake and way == "lend":
-            return self._lend(before, hot, stake)
-        return self._topup(before, hot, fees) if fees.topup else self._sweep(before, coin, destination, keeps)
+            return self._lend(before, wallets.hot, stake)
+        if fees.topup:
+            return self._topup(before, wallets.payer, fees)
+        return self._sweep(before, coin, wallets.destination, keeps)
 
     def _not_worth_it(self, before: Collection, coin: Coin) -> bool:
         """Whether its fee is too large a part of it, or nobody knows: it waits then, or is dropped."""
@@ -208,11 +222,12 @@ class CollectSteps:
             return False
         return True
 
-    def _provided(self, before: Collection, coin: Coin, hot: Wallet, destination: Wallet) -> Provision:
+    def _provided(self, before: Collection, coin: Coin, wallets: Wallets) -> Provision:
         """Raises Refused, Unavailable."""
+        to = wallets.destination.address
         if coin.contract is None:
-            return Provision(0, 0, self._fees.cost(coin, before.address, destination.address, 1))
-        return self._fees.provided(coin, before.address, [(destination.address, before.amount)], hot)
+            return Provision(0, 0, self._fees.cost(coin, before.address, to, 1))
+        return self._fees.provided(coin, before.address, [(to, before.amount)], wallets.payer)
 
     def _lending(self, before: Collection, coin: Coin, hot: Wallet, fees: Provision) -> tuple[Way, int, Provision]:
         """Whether the energy of a token's transfer is lent, by which stake, and how its fee is provided then. Raises
@@ -236,14 +251,14 @@ class CollectSteps:
         after = replace(after, topups=(*before.topups, move_id(before.id, "delegation", number)))
         return self._records.save(before, after, lent, news) and False
 
-    def _topup(self, before: Collection, hot: Wallet, fees: Provision) -> bool:
-        """Native coins for the fee, out of the hot wallet."""
+    def _topup(self, before: Collection, payer: Wallet, fees: Provision) -> bool:
+        """Native coins for the fee."""
         if before.topups_since >= MOST_TOPUPS:
             return self._records.park(before, "topups", f"{before.topups_since} top-ups were not enough")
         news = News(self._clock.now_ms())
         origin = Origin(self._network.id, before.id, len(before.topups) + 1, news.at)
         try:
-            topup = self._topups.plan(origin, hot, before.address, fees.topup, fees.topup_fee)
+            topup = self._topups.plan(origin, payer, before.address, fees.topup, fees.topup_fee)
         except NoFreshRate as error:
             return self._records.wait(before, "no_rate", str(error))
         except HotWalletShort:
@@ -275,11 +290,3 @@ class CollectSteps:
             return any(other.state in (*IN_MOTION, "planned") for other in others)
         native = self._fees.native.slug
         return any(other.coin == native and other.state in IN_MOTION for other in others)
-
-    def _destination(self, coin: Coin) -> Wallet | None:
-        """Tokens are gathered by the collector where there is one."""
-        collector = self._wallet("collector") if coin.contract is not None else None
-        return collector or self._wallet("hot")
-
-    def _wallet(self, role: Role) -> Wallet | None:
-        return wallet_of(self._store, self._network.id, role)

@@ -31,7 +31,7 @@ TO: dict[MoveKind, tuple[Role, ...]] = {
     "sweep": ("collector", "hot"),
     "distribution": ("hot",),
     "cold": ("cold",),
-    "drain": ("hot", "collector"),
+    "drain": ("hot", "collector", "topup"),
     "topup": ("collector",),
     "delegation": (),
     "undelegation": (),

@@ -1,4 +1,4 @@
-"""Room for the replacement of a move that sends everything: its higher fee comes from the hot wallet, as a top-up."""
+"""Room for the replacement of a move that sends everything: its higher fee comes as a top-up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 from chalicelib.domain.treasury.collections import topup_units
 from chalicelib.domain.treasury.moves import Move, Origin, move_id
-from chalicelib.usecases.base.current_wallets import wallet_of
+from chalicelib.usecases.base.current_wallets import topup_wallet
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
@@ -31,14 +31,14 @@ class ReplacementRoom:
         """The changes that plan a top-up, where that is all that a replacement of `move` lacks; none where it has to wait; None
         where nothing is missing.
 
-        The move is signed, so the top-up may take the hot wallet below its floor. Raises Unavailable.
+        The move is signed, so the top-up may take its payer below the floor. Raises Unavailable.
         """
         if not self._lacks(move):
             return None
-        hot, before = wallet_of(self._context.store, move.network, "hot"), self._before(move)
+        payer, before = topup_wallet(self._context.store, move.network), self._before(move)
         now = self._payer.cost(Payment(move.source, move.recipient, None, 1, move.nonce or 0)).fee
         needed = max(now, -(-move.fee * 9 // 8))
-        if hot is None or any(not found.at_rest for found in before):
+        if payer is None or any(not found.at_rest for found in before):
             return []
         if len(before) == MOST_TOPUPS or not self._stuck.affordable(move, needed):
             return self._alarm(move, needed)
@@ -47,7 +47,7 @@ class ReplacementRoom:
             return None  # what it says of itself is not what it costs: the signing step says why
         origin = Origin(move.network, move.id, len(before) + 1, news.at)
         try:
-            return self._topups.plan(origin, hot, move.source, units, begun=True).changes(news)
+            return self._topups.plan(origin, payer, move.source, units, begun=True).changes(news)
         except (HotWalletShort, Refused) as error:
             log.info("%s: no top-up for move %s: %s", move.network, move.id, error)
             return self._alarm(move, needed)

@@ -13,7 +13,7 @@ import { html, useState } from "../app/ui.js";
 import { Command, useNetworks } from "./shared.js";
 import { realmOf } from "./words.js";
 
-const ROLES = { hot: "Hot wallet", tokens_collector: "Collector", cold: "Cold wallet" };
+const ROLES = { hot: "Hot wallet", tokens_collector: "Collector", cold: "Cold wallet", topup: "Top-up wallet" };
 
 /** The page "Service wallets". */
 export default function Wallets({ query, me }) {
@@ -108,7 +108,7 @@ function Register({ networks, me, done, cancel }) {
     { name: "network", label: "Network", kind: "select", required: true, options: networks },
     { name: "type", label: "What for", kind: "select", required: true,
       options: [["hot", "Hot wallet: pays withdrawals"], ["tokens_collector", "Collector: gathers tokens"],
-        ["cold", "Cold wallet: stores; its key stays with you"]] },
+        ["topup", "Top-up wallet: pays the fees of sweeps"], ["cold", "Cold wallet: stores; its key stays with you"]] },
     { name: "address", label: "Address", kind: "text", required: true, mono: true, when: (values) => values.type === "cold",
       hint: "Of a wallet whose key you keep elsewhere." },
   ];
