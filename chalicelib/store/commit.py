@@ -5,7 +5,8 @@ docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.ht
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -110,7 +111,7 @@ def write(models: Models, changes: Sequence[Change], token: str) -> None:
     """
     plan = _Plan(models, token)
     wallets: dict[_Wallet, _Moved] = {}
-    for change in changes:
+    for change in added_up(changes):
         _put_in(plan, change)
         match change:
             case Post():
@@ -125,6 +126,26 @@ def write(models: Models, changes: Sequence[Change], token: str) -> None:
     if sum(_counts(change) for group in plan.owners for change in group) > MOST_ITEMS:
         raise ValueError(f"a transaction has at most {MOST_ITEMS} items")
     plan.run()
+
+
+def added_up(changes: Iterable[Change]) -> list[Change]:
+    """`changes` with one `Add` for each record: a transaction may touch an item only once."""
+    kept: list[Change] = []
+    places: dict[tuple[str, str, str], int] = {}
+    for change in changes:
+        if not isinstance(change, Add):
+            kept.append(change)
+            continue
+        place = (change.kind.__name__, *key_of(change.kind, dict(change.key)))
+        if place not in places:
+            places[place] = len(kept)
+            kept.append(change)
+            continue
+        had = kept[places[place]]
+        sums = Counter(had.deltas) if isinstance(had, Add) else Counter()
+        sums.update(change.deltas)
+        kept[places[place]] = Add(change.kind, change.key, sums)
+    return kept
 
 
 def _counts(change: Change) -> bool:

@@ -66,7 +66,7 @@ class MerchantWiring:
         return Shops(self._parts.store)
 
     def balances(self, tenant: TenantId) -> list[Balance]:
-        """Every balance that the merchant ever had."""
-        from chalicelib.domain.ledger import Balance
+        """Every balance that the merchant ever had, as it is shown."""
+        from chalicelib.usecases.base.awaited import balances_of
 
-        return self._parts.store.page(Balance, limit=1000, tenant=tenant).items
+        return balances_of(self._parts.store, tenant)

@@ -34,8 +34,12 @@ def _fit_to_be_held(deposit: Deposit) -> Iterable[str]:
 def _said(books: Books) -> dict[tuple[str, str], int]:
     """The sums of balances and wallets, by the record's name and the field's."""
     said: dict[tuple[str, str], int] = {}
+    for shard in books.totals:
+        awaited = f"{shard.tenant} {shard.asset}", "pending"
+        said[awaited] = said.get(awaited, 0) + shard.awaited
     for balance in books.balances:
-        said[f"{balance.tenant} {balance.asset}", "pending"] = balance.pending
+        awaited = f"{balance.tenant} {balance.asset}", "pending"
+        said[awaited] = said.get(awaited, 0) + balance.pending
         said[f"{balance.tenant} {balance.asset}", "held"] = balance.held
     for wallet in books.wallets:
         # Deposits have the public spelling of their address and balances the storage form: they differ in case at most.

@@ -41,7 +41,7 @@ from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.archive import Archive
-from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Delete, DeleteEmpty, Name, Save, Stub
+from chalicelib.usecases.ports.changes import FEW_ITEMS, Change, Delete, DeleteEmpty, Name, Save, Stub
 from chalicelib.usecases.ports.store import Listed, Store
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
@@ -69,7 +69,7 @@ class Archiving:
             payment = self._payment(tenant, invoice_id, cutoff)
             if payment is None:
                 return "waits"
-            if len(self._changes(payment, "")) > MOST_ITEMS:
+            if len(self._changes(payment, "")) > FEW_ITEMS:
                 return "large"
             kept_in = self._archive.keep(payment.records)
             self._store.commit(self._changes(payment, kept_in))
@@ -116,7 +116,7 @@ class Archiving:
         they are too many for one transaction."""
         found: dict[str, Deposit] = {}
         for address in invoice.addresses:
-            listed = self._store.places(Listed("tx", "address", invoice.tenant, address), limit=MOST_ITEMS)
+            listed = self._store.places(Listed("tx", "address", invoice.tenant, address), limit=FEW_ITEMS)
             if listed.more:
                 return None
             found |= {d.id: d for d in self._store.at(listed.places) if isinstance(d, Deposit)}

@@ -14,6 +14,7 @@ from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.versions import next_version
+from chalicelib.usecases.base.awaited import awaiting
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views, views_now
@@ -58,11 +59,11 @@ class DepositCrediting:
             now = self._clock.now_ms()
             news = News(now)
             flags = self._screening.flags(network, before)
-            owned = None if before.tenant is None or before.below_minimum else self._book.balance(before.tenant, before)
+            owned = None if before.tenant is None or before.below_minimum else self._book.owned(before.tenant, before)
             # The ten items of the transaction have no room for the stock of a link.
             invoice = self._book.invoice(before.tenant, before.invoice_id, with_stock=False)
             # There was room when it was seen; what came since by another way may have taken it.
-            there = posted_sums(before, owned, invoice, self._book.wallet(network, before))
+            there = posted_sums(before, None if owned is None else owned.balance, invoice, self._book.wallet(network, before))
             if before.set_aside or not fits(before.amount, there):
                 self._confirm_aside(network, before, flags, tip, _rests(before, epoch), now)
                 return
@@ -113,14 +114,13 @@ class DepositCrediting:
     def _no_longer_awaited(
         self, news: News, network: Network, before: Deposit, after: Deposit, views: Views, tip: int
     ) -> list[Change]:
-        """Take it off the merchant's pending balance and off its invoice's sums."""
+        """Take it off what the merchant awaits and off its invoice's sums."""
         if after.tenant is None:
             return []
         invoice = self._book.invoice(after.tenant, after.invoice_id)
         changes = [] if invoice is None else changed(invoice, paid(news, invoice, before, after, views, tip))
         if not after.below_minimum:
-            balance = self._book.balance(after.tenant, after)
-            changes.append(Save(replace(next_version(balance), pending=balance.pending - before.amount)))
+            changes.append(awaiting(after.tenant, before, -before.amount))
         return changes
 
     def orphan(self, network: Network, key: str, block_hash: str, tip: int | None, *, dropped: bool = False) -> None:
@@ -170,7 +170,7 @@ class DepositCrediting:
                 if invoice is not None:
                     changes += changed(invoice, paid(news, invoice, before, after, views, tip))
                 pending = -before.amount if entry is None else 0
-                owned = None if before.below_minimum else self._book.balance_without(tenant, before)
+                owned = None if entry is None or before.below_minimum else self._book.owned_without(tenant, before)
                 changes += self._book.credited(news, tenant, after, entry, views, pending, owned)
         self._store.commit([Save(after), *changes, *news.emit()])
         return after

@@ -271,8 +271,8 @@ class Deposits:
         room = len(rests_on) < 2
         invoice, wallet = self._book.invoice(tenant, deposit.invoice_id, with_stock=room), self._book.wallet(network, deposit)
         waits: list[Change] = []
-        balance = None if tenant is None or deposit.below_minimum else self._book.balance(tenant, deposit)
-        if not fits(deposit.amount, seen_sums(deposit, balance, invoice, wallet)):
+        owned = self._book.owned_if_it_matters(deposit)
+        if not fits(deposit.amount, seen_sums(deposit, None if owned is None else owned.shown, invoice, wallet)):
             deposit = replace(deposit, flags=(*deposit.flags, SET_ASIDE))
         only_if = only_if or self._book.unchanged(wallet, deposit.amount)
         if tenant is not None:
@@ -287,8 +287,7 @@ class Deposits:
             deposit = self._book.told(news, deposit, "transaction.detected", views, tip, previous)
             if invoice is not None and not deposit.set_aside:
                 changes += changed(invoice, paid(news, invoice, None, deposit, views, tip, ends_it=room and not waits))
-            if balance is not None and not deposit.set_aside:
-                changes.append(Save(replace(next_version(balance), pending=balance.pending + deposit.amount)))
+            changes += self._book.awaited(deposit, owned)
         beside = self._book.beside(network, deposit, pending=deposit.amount)
         if deposit.set_aside:
             beside = self._book.beside(network, deposit, aside=1)

@@ -13,10 +13,11 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.deposits.sums import MATTERS, NEAR
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, network_parts
 from chalicelib.domain.invoices.invoices import Invoice
-from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
+from chalicelib.domain.ledger import JournalEntry, WalletBalance
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.events import balance_object
 from chalicelib.usecases.base.address_forms import form_of
+from chalicelib.usecases.base.awaited import Owned, awaiting, balance_keys, owned_of, shown
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.invoices.pieces import within_reach
@@ -41,18 +42,19 @@ class DepositPostings:
         entry: JournalEntry | None,
         views: Views,
         pending: int,
-        balance: Balance | None = None,
+        owned: Owned | None = None,
     ) -> list[Change]:
-        """The merchant's balance after `entry`, or with `pending` more; tells the newly available amount. `balance` is the one
-        read before, where a decision rests on it."""
+        """The merchant's balance after `entry`, with `pending` more awaited; tells the newly available amount. `owned` was read
+        before, where a decision rests on it."""
         if deposit.below_minimum or deposit.set_aside:
             return []
-        before = balance or self.balance(tenant, deposit)
+        awaits: list[Change] = [awaiting(tenant, deposit, pending)] if pending else []
         if entry is None:
-            return [Save(replace(next_version(before), pending=before.pending + pending))]
-        after = replace(before.after(entry), pending=before.pending + pending)
+            return awaits
+        before, awaited = owned or self.owned(tenant, deposit)
+        after = before.after(entry)
         if after.available == before.available:  # into the purse `held`, or out of it
-            return [Save(after)]
+            return [Save(after), *awaits]
         if after.available < 0 and after.available < before.available:
             # Spent before it fell out: the merchant owes it, and nothing is paid out for them until it is there again.
             log.error("ALARM %s: %s fell out of the chain and is spent: %d %s", tenant, deposit.id, after.available, after.asset)
@@ -60,8 +62,9 @@ class DepositPostings:
             cents = views.cents(after.asset, units)
             after = replace(after, received=received.credited(before.received, entry.at, units, cents))
         after = replace(after, emitted=after.emitted + 1)
-        news.tell(tenant, "balance.updated", balance_object(after.asset), after.emitted, views.balance(after))
-        return [Save(after)]
+        record = views.balance(shown(after, awaited + pending))
+        news.tell(tenant, "balance.updated", balance_object(after.asset), after.emitted, record)
+        return [Save(after), *awaits]
 
     def told(self, news: News, deposit: Deposit, name: str, views: Views, tip: int | None, previous: str | None = None) -> Deposit:
         """`deposit` with one more event, which is in `news`. `previous` is its status before, where it existed."""
@@ -71,13 +74,32 @@ class DepositPostings:
             news.tell(told.tenant, name, told.id, told.emitted, {**record, "txId": told.txid}, previous)
         return told
 
-    def balance(self, tenant: TenantId, deposit: Deposit) -> Balance:
-        return self._store.get(Balance, tenant=tenant, asset=deposit.asset) or Balance(tenant, deposit.asset)
+    def owned(self, tenant: TenantId, deposit: Deposit) -> Owned:
+        """What the merchant owns and awaits of the deposit's coin: one read."""
+        return owned_of(tenant, deposit.asset, self._store.get_many(balance_keys(tenant, deposit.asset)))
 
-    def balance_without(self, tenant: TenantId, deposit: Deposit) -> Balance:
-        """The balance, with a deposit that is about to be reversed taken off the day on which it was received."""
-        known = self.balance(tenant, deposit)
-        return replace(known, received=received.taken_back(known.received, received.received_at(deposit), deposit.amount))
+    def owned_if_it_matters(self, deposit: Deposit) -> Owned | None:
+        """The same for a deposit that is about to be awaited; None where so small a deposit can not matter to any sum, or no
+        merchant awaits it."""
+        if deposit.tenant is None or deposit.below_minimum or deposit.amount < MATTERS:
+            return None
+        return self.owned(deposit.tenant, deposit)
+
+    def awaited(self, deposit: Deposit, owned: Owned | None) -> list[Change]:
+        """The changes after which its merchant awaits the deposit. Near the bound of sums they rest on the balance as it was read,
+        so that of two at once one reads again."""
+        if deposit.tenant is None or deposit.below_minimum or deposit.set_aside:
+            return []
+        awaits: list[Change] = [awaiting(deposit.tenant, deposit, deposit.amount)]
+        if owned is not None and owned.total + deposit.amount >= NEAR:
+            awaits.append(Save(next_version(owned.balance)))
+        return awaits
+
+    def owned_without(self, tenant: TenantId, deposit: Deposit) -> Owned:
+        """The same with a deposit that is about to be reversed taken off the day on which it was received."""
+        known, awaited = self.owned(tenant, deposit)
+        days = received.taken_back(known.received, received.received_at(deposit), deposit.amount)
+        return Owned(replace(known, received=days), awaited)
 
     def invoice(self, tenant: TenantId | None, invoice_id: str | None, *, with_stock: bool = True) -> Invoice | None:
         """`with_stock`: with the piece of its link's stock that it could take. Without it, the transaction moves no piece."""

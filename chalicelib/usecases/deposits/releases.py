@@ -88,8 +88,8 @@ class Releases:
             invoice = self._book.invoice(before.tenant, after.invoice_id)
             after, waits = counting_at(after, invoice, catalogue, self._rates_of, now)
             changes: list[Change] = [Save(after), *([] if entry is None else [Post(entry)]), *waits]
-            balance = None if before.tenant is None else self._book.balance(before.tenant, before)
-            changes += self._at_its_address(network, before, after, invoice, balance)
+            owned = None if before.tenant is None else self._book.owned(before.tenant, before)
+            changes += self._at_its_address(network, before, after, invoice, None if owned is None else owned.shown)
             if before.status == "confirmed":
                 hint = hint_for(self._rules, network, catalogue.coin(network.slug, asset_parts(before.asset)[1]), after)
                 if hint is not None:
@@ -99,7 +99,7 @@ class Releases:
                 changes += changed(invoice, paid(news, invoice, known, after, views, self._book.tip(network)))
             if before.tenant is not None:
                 pending = before.amount if entry is None else 0
-                changes += self._book.credited(news, before.tenant, after, entry, views, pending, balance)
+                changes += self._book.credited(news, before.tenant, after, entry, views, pending, owned)
             self._store.commit([*changes, *news.emit()])
             return after
 

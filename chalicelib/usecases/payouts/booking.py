@@ -186,7 +186,7 @@ class PayoutBooking:
         after = stepped(news, views, before, after)
         done = replace(next_version(order), state=state, renew=False)
         works = (Close(sent_work(before)), Open(settled_work(before, receipt.block_number, receipt.block_hash)))
-        money = moved(news, views, self._balance(before), entry)
+        money = moved(self._store, news, views, self._balance(before), entry)
         self._store.commit([Save(after), Save(done), *works, *money, *counted.changes, *news.emit()])
 
     def _entry(
@@ -268,5 +268,5 @@ class PayoutBooking:
         )  # fmt: skip
         after = stepped(news, views, before, after)
         again = replace(next_version(order), state="signed", round=order.round + 1)
-        money = moved(news, views, self._balance(before), entry)
+        money = moved(self._store, news, views, self._balance(before), entry)
         self._store.commit([Save(after), Save(again), Close(work), Open(sent_work(before)), *money, *news.emit()])

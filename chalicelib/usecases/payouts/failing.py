@@ -18,5 +18,5 @@ def failed(store: Store, rates_of: RatesOf, before: Withdrawal, why: str, now: i
         before = replace(before, order_id=None)  # between bundles: its order names no bundle that pays it, and never will
     _, views = catalogue_views(store, before, rates_of, now)
     uncounted = corrected(store, rates_of, before, None, now)
-    after, changes = given_back(views, uncounted.withdrawal, "failed", why[:300], purse_of(store, before), now)
+    after, changes = given_back(store, views, uncounted.withdrawal, "failed", why[:300], purse_of(store, before), now)
     return after, [*changes, *uncounted.changes]

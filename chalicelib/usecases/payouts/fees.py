@@ -97,7 +97,7 @@ class PayoutFees:
             return ()
         w = allowed.withdrawal
         entry = ledger.fee_reserved(w.id, w.version, news.at, w.tenant, Amount(w.asset, allowed.excess))
-        return moved(news, views, allowed.balance, entry)
+        return moved(self._store, news, views, allowed.balance, entry)
 
     def _with_excess(self, before: Withdrawal, fee: int, rate: str | None) -> Allowed | Denied:
         excess = None if rate is None else in_coin(fee, rate) + before.charge_fixed - before.charge

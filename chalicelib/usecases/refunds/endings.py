@@ -51,7 +51,7 @@ def give_back(
     name = f"{event_family(after.id)}.{status}"
     news.tell(after.tenant, name, after.id, after.emitted, views.refund(after), hook=terms.hook)
     entry = ledger.refund_released(before.id, now, before.tenant, Amount(terms.asset, terms.amount))
-    money = moved(news, views, balance or Balance(before.tenant, terms.asset), entry)
+    money = moved(store, news, views, balance or Balance(before.tenant, terms.asset), entry)
     changes: list[Change] = [Save(after), Close(refund_work(before)), *money, *_uncounted(before, spent, now)]
     store.commit([*changes, *news.emit()])
     return after

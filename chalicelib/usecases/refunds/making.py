@@ -103,7 +103,7 @@ class Making:
         entry = ledger.refund_reserved(refund.id, now, tenant, Amount(terms.asset, terms.amount))
         links = [] if refund.token is None else [Save(ClaimLink(refund.token, tenant, refund.id))]
         changes: list[Change] = [Save(refund), *beside, *links, Open(refund_work(refund)), *limited.changes]
-        changes += [*moved(news, views, balance, entry), *news.emit()]
+        changes += [*moved(self._store, news, views, balance, entry), *news.emit()]
         made = Made(refund, wanted.destination.url if isinstance(wanted.destination, NewLink) else None)
 
         def stored(conflict: Conflict) -> Made:

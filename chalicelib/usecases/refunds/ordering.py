@@ -21,7 +21,7 @@ from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import views_now
-from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Close, Save
+from chalicelib.usecases.ports.changes import FEW_ITEMS, Change, Close, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.endings import give_back
@@ -83,8 +83,8 @@ class Ordering:
         changes: list[Change] = [Save(after), *begun(news, views, withdrawal), Save(ruling.spent), *map(Save, ruling.own)]
         if withdrawal.charge:
             entry = ledger.withdrawal_reserved(withdrawal.id, now, before.tenant, Amount(terms.asset, withdrawal.charge))
-            changes += moved(news, views, ruling.balance, entry)
-        if len(changes) + _OUTBOX_ITEMS < MOST_ITEMS:  # else the sweep closes it, when it is due
+            changes += moved(self._store, news, views, ruling.balance, entry)
+        if len(changes) + _OUTBOX_ITEMS < FEW_ITEMS:  # else the sweep closes it, when it is due
             changes.append(Close(refund_work(before)))
         return Ordered(after, withdrawal, [*changes, *news.emit()])
 

@@ -112,7 +112,7 @@ class GivenUpWatching:
         )
         again = replace(next_version(order), state="signed", round=order.round + 1)
         balance = self._store.get(Balance, tenant=tenant, asset=withdrawal.asset) or Balance(tenant, withdrawal.asset)
-        money = moved(news, views, balance, back)
+        money = moved(self._store, news, views, balance, back)
         changes = [Save(after), Save(again), Open(sent_work(withdrawal)), *money, *news.emit()]
         self._revive(decision, seen, changes)
         if balance.after(back).available < 0:

@@ -140,7 +140,7 @@ class Approvals:
                 raise BusinessRule("id", f"this withdrawal does not wait for approval: it is {before.status}")
             now = self._clock.now_ms()
             _, views = catalogue_views(self._store, before, self._rates_of, now)
-            after, changes = given_back(views, before, "failed", why, purse_of(self._store, before), now)
+            after, changes = given_back(self._store, views, before, "failed", why, purse_of(self._store, before), now)
             after = replace(after, approval=replace(approval, rejected_by=by))
             self._store.commit([Save(after), *changes[1:]])
             return after
@@ -167,7 +167,7 @@ class Approvals:
     def _given_back(self, before: Withdrawal, why: str) -> Withdrawal:
         now = self._clock.now_ms()
         _, views = catalogue_views(self._store, before, self._rates_of, now)
-        after, changes = given_back(views, before, "failed", why, purse_of(self._store, before), now)
+        after, changes = given_back(self._store, views, before, "failed", why, purse_of(self._store, before), now)
         self._store.commit(changes)
         return after
 

@@ -21,6 +21,7 @@ from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order, pay
 from chalicelib.domain.withdrawals.withdrawals import FeeWait, PaymentOrder, Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work, time_order
 from chalicelib.usecases.base.address_forms import form_of
+from chalicelib.usecases.base.awaited import with_awaited
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views, views_now
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -81,12 +82,14 @@ def moved_in_line(before: Withdrawal, after: Withdrawal) -> list[Change]:
     return [Save(after)] if old == new else [Save(after), Close(old), Open(new)]
 
 
-def moved(news: News, views: Views, balance: Balance, entry: JournalEntry) -> list[Change]:
-    """The changes that post `entry` and keep the merchant's balance with it; tells when what is available changed."""
+def moved(store: Store, news: News, views: Views, balance: Balance, entry: JournalEntry) -> list[Change]:
+    """The changes that post `entry` and keep the merchant's balance with it; tells when what is available changed, with what is
+    awaited: one read."""
     after = balance.after(entry)
     if after.available != balance.available:
         after = replace(after, emitted=after.emitted + 1)
-        news.tell(after.tenant, "balance.updated", balance_object(after.asset), after.emitted, views.balance(after))
+        record = views.balance(with_awaited(store, after))
+        news.tell(after.tenant, "balance.updated", balance_object(after.asset), after.emitted, record)
     return [Post(entry), Save(after)]
 
 
@@ -210,7 +213,7 @@ def unspent(purse: Purse, w: Withdrawal, now: int) -> list[Change]:
 
 
 def given_back(
-    views: Views, before: Withdrawal, status: Any, failure: str | None, purse: Purse, now: int
+    store: Store, views: Views, before: Withdrawal, status: Any, failure: str | None, purse: Purse, now: int
 ) -> tuple[Withdrawal, list[Change]]:
     """The whole transaction that returns the reserved amount of a withdrawal cancelled, rejected or failed before its signature.
 
@@ -219,7 +222,7 @@ def given_back(
     news = News(now)
     entry = ledger.withdrawal_released(before.id, now, before.tenant, Amount(before.asset, before.reserved))
     after = stepped(news, views, before, replace(before, status=status, failure=failure, pending_reason=None, updated_at=now))
-    changes = [Save(after), *waited_for(before), *moved(news, views, purse.balance, entry), *unspent(purse, before, now)]
+    changes = [Save(after), *waited_for(before), *moved(store, news, views, purse.balance, entry), *unspent(purse, before, now)]
     return after, [*changes, *news.emit()]
 
 
@@ -259,7 +262,7 @@ def bounced(
     )
     after = stepped(news, views, before, after)
     done = replace(next_version(order), state="bounced", renew=False)
-    money = moved(news, views, purse.balance, entry)
+    money = moved(store, news, views, purse.balance, entry)
     works = (Close(sent_work(before)), *uncounted.changes)
     return after, [Save(after), Save(done), *works, *money, *counts_no_more, *news.emit()]
 

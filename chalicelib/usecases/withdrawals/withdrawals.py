@@ -80,7 +80,7 @@ class Withdrawals:
             withdrawal = withdrawal_of(rules, ruling, order, now)
             entry = ledger.withdrawal_reserved(withdrawal.id, now, tenant, Amount(coin.asset, withdrawal.reserved))
             views, news = views_now(catalogue, self._rates_of, now), News(now)
-            changes = [*begun(news, views, withdrawal), *moved(news, views, ruling.balance, entry)]
+            changes = [*begun(news, views, withdrawal), *moved(self._store, news, views, ruling.balance, entry)]
             changes += [Save(ruling.spent), *map(Save, ruling.own)]
 
             def stored(conflict: Conflict) -> Withdrawal:
@@ -148,7 +148,7 @@ class Withdrawals:
             changes = [
                 Save(batch),
                 Open(batch_work(batch)),
-                *moved(news, views_now(catalogue, self._rates_of, now), ruling.balance, entry),
+                *moved(self._store, news, views_now(catalogue, self._rates_of, now), ruling.balance, entry),
                 Save(ruling.spent),
                 *map(Save, ruling.own),
             ]
@@ -209,7 +209,7 @@ class Withdrawals:
             now = self._clock.now_ms()
             views = views_now(self._store.catalogue(network_parts(before.network)[0]), self._rates_of, now)
             purse = purse_of(self._store, before)
-            after, changes = given_back(views, before, "cancelled", None, purse, now)
+            after, changes = given_back(self._store, views, before, "cancelled", None, purse, now)
             self._store.commit(changes)
             return after
 

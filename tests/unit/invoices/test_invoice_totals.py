@@ -16,7 +16,7 @@ from chalicelib.domain.deposits.deposits import GREY_LISTED, HELD, Deposit
 from chalicelib.domain.ids import MerchantId, NetworkId, asset_id, tenant_id
 from chalicelib.domain.invoices.invoices import PAYMENTS_KEPT, Invoice
 from chalicelib.domain.invoices.quotes import Quote
-from chalicelib.domain.invoices.totals import Figures, InvoiceTotals, deltas, figures, figures_of, shard_key, shard_of
+from chalicelib.domain.invoices.totals import SHARDS, Figures, InvoiceTotals, deltas, figures, figures_of, shard_key, shard_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.invoices.status import expired, paid, set_by_hand
@@ -104,7 +104,7 @@ def test_what_stays_is_not_written() -> None:
 
 def test_a_shard_is_named_by_the_invoice_alone() -> None:
     assert shard_key(invoice()) == {"tenant": SHOP, "asset": ETH, "shard": shard_of("inv_1")}
-    assert {shard_of(f"inv_{n}") for n in range(200)} == {str(n) for n in range(8)}
+    assert {shard_of(f"inv_{n}") for n in range(400)} == {str(n) for n in range(SHARDS)}
 
 
 @pytest.mark.parametrize(

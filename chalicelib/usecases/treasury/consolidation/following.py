@@ -34,7 +34,7 @@ from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import is_open, pages_of
 from chalicelib.usecases.base.outbox import News
-from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Close, Conflict, Open, Post, Save
+from chalicelib.usecases.ports.changes import FEW_ITEMS, Change, Close, Conflict, Open, Post, Save
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.transactions.chain_cache import Answers
@@ -244,8 +244,8 @@ class CoinMoveFollowing:
         if move.wallet is None:
             spent = {coin.deposit or "" for coin in move.inputs}
             hints = [w for works in pages_of(self._store, "collectable", self._network.id) for w in works if w.id in spent]
-            for start in range(0, len(hints), MOST_ITEMS):
-                self._store.commit([Close(work) for work in hints[start : start + MOST_ITEMS]])
+            for start in range(0, len(hints), FEW_ITEMS):
+                self._store.commit([Close(work) for work in hints[start : start + FEW_ITEMS]])
         self._store.commit([Close(coin_moved_work(move))])
 
     # Never to be mined
