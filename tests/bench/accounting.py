@@ -15,7 +15,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,8 +27,7 @@ from moto.core.botocore_stubber import BotocoreStubber
 
 from chalicelib.store.indexes import INDEXES, Index
 
-_send = BaseClient._make_api_call
-_answer = BotocoreStubber.__call__
+Send = Callable[[BaseClient, str, dict[str, Any]], Any]
 
 
 @dataclass
@@ -45,13 +44,19 @@ class Account:
 
 @contextmanager
 def accounted(*, units: bool = False) -> Iterator[Account]:
-    """Account for the calls that are made inside, in whatever threads. `units` slows them down: do not time then."""
+    """Account for the calls that are made inside, in whatever threads. `units` slows them down: do not time then.
+
+    What is timed is botocore's usual way, as in the deployed service; units are counted on whichever way is in force.
+    """
     account, own, lock = Account(), threading.local(), threading.RLock()  # to charge for a call is to make one
+    # Asked now, and not when this module is loaded: the local stack installs a way of its own (infra/local/repairs/direct.py).
+    installed, stubbed = BaseClient._make_api_call, BotocoreStubber.__call__
+    passed_on: Send = installed if units else getattr(installed, "usual", installed)
 
     def answer(self: Any, *args: Any, **kwargs: Any) -> Any:
         began = time.thread_time()
         try:
-            return _answer(self, *args, **kwargs)
+            return stubbed(self, *args, **kwargs)
         finally:
             spent = time.thread_time() - began
             own.moto = getattr(own, "moto", 0.0) + spent
@@ -64,24 +69,25 @@ def accounted(*, units: bool = False) -> Iterator[Account]:
             account.calls[f"{service}:{operation}"] += 1
             account.sent.append((service, operation, sent))
         before = _written(operation, sent) if units and service == "dynamodb" else []
-        olds = [_stored(table, key) for table, key, _ in before]
+        olds = [_stored(passed_on, table, key) for table, key in before]
         began, other = time.thread_time(), getattr(own, "moto", 0.0)
         found: Any = None
         try:
-            found = _send(self, operation, sent)
+            found = passed_on(self, operation, sent)
             return found
         finally:
             spent = time.thread_time() - began - (getattr(own, "moto", 0.0) - other)
             with lock:
                 account.seconds += spent
                 if units and service == "dynamodb":
-                    _charge(account, operation, sent, before, olds, found)
+                    changed = [(table, old, _stored(passed_on, table, key)) for (table, key), old in zip(before, olds, strict=True)]
+                    _charge(account, operation, sent, changed, found)
 
     BaseClient._make_api_call, BotocoreStubber.__call__ = send, answer  # type: ignore[method-assign]
     try:
         yield account
     finally:
-        BaseClient._make_api_call, BotocoreStubber.__call__ = _send, _answer  # type: ignore[method-assign]
+        BaseClient._make_api_call, BotocoreStubber.__call__ = installed, stubbed  # type: ignore[method-assign]
 
 
 def again(sent: list[tuple[str, str, dict[str, Any]]]) -> float:
@@ -95,15 +101,15 @@ def again(sent: list[tuple[str, str, dict[str, Any]]]) -> float:
         return time.thread_time() - began - account.moto
 
 
-def _charge(account: Account, operation: str, sent: dict[str, Any], before: list[Any], olds: list[Any], found: Any) -> None:
+def _charge(account: Account, operation: str, sent: dict[str, Any], changed: list[Any], found: Any) -> None:
+    """Charge for one call. `changed`: the table of each item that it writes, the item before it and after it."""
     twice = 2 if operation == "TransactWriteItems" else 1
-    for (table, key, _), old in zip(before, olds, strict=True):
-        item = _stored(table, key)
+    for table, old, item in changed:
         largest = max(_size(old), _size(item), 1)
         account.writes[table] += twice * math.ceil(largest / 1024)
         for index in {index for index in INDEXES.values() if table.endswith(f"-{index.table}")}:
             account.writes[table] += len(_entries(index, old) ^ _entries(index, item))
-    if before or found is None:
+    if changed or found is None:
         return
     if operation == "GetItem":
         _read(account, sent["TableName"], [found.get("Item")], sent)
@@ -137,30 +143,30 @@ def _read(account: Account, table: str, items: list[Any], how: dict[str, Any]) -
     account.reads[table] += quarters * (1.0 if how.get("ConsistentRead") else 0.5)  # type: ignore[assignment]
 
 
-def _written(operation: str, sent: dict[str, Any]) -> list[tuple[str, dict[str, Any], str]]:
+def _written(operation: str, sent: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Table and key of every item that a call writes, or sets a condition on in a transaction."""
-    single = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete"}
-    if operation in single:
-        parts = [{single[operation]: sent}]
-    elif operation == "TransactWriteItems":
-        parts = sent["TransactItems"]
-    else:
-        return []
-    found = []
-    for part in parts:
-        for kind, body in part.items():
-            key = {name: body["Item"][name] for name in ("pk", "sk")} if kind == "Put" else body["Key"]
-            found.append((body["TableName"], key, kind))
-    return found
+    if operation in ("PutItem", "UpdateItem", "DeleteItem"):
+        return [(sent["TableName"], _key(sent))]
+    if operation == "TransactWriteItems":
+        bodies = [body for part in sent["TransactItems"] for body in part.values()]
+        return [(body["TableName"], _key(body)) for body in bodies]
+    if operation == "BatchWriteItem":
+        requests = sent["RequestItems"].items()
+        return [(table, _key(body)) for table, asked in requests for request in asked for body in request.values()]
+    return []
+
+
+def _key(body: dict[str, Any]) -> dict[str, Any]:
+    return body["Key"] if "Key" in body else {name: body["Item"][name] for name in ("pk", "sk")}
 
 
 _clients: dict[str, Any] = {}
 
 
-def _stored(table: str, key: dict[str, Any]) -> dict[str, Any] | None:
+def _stored(send: Send, table: str, key: dict[str, Any]) -> dict[str, Any] | None:
     """The item as it is now, by a call that is not accounted for."""
-    client = _clients.setdefault("dynamodb", boto3.client("dynamodb"))
-    item: dict[str, Any] | None = _send(client, "GetItem", {"TableName": table, "Key": key}).get("Item")
+    client = _clients.get("dynamodb") or _clients.setdefault("dynamodb", boto3.client("dynamodb"))
+    item: dict[str, Any] | None = send(client, "GetItem", {"TableName": table, "Key": key}).get("Item")
     return item
 
 

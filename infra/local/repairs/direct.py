@@ -94,7 +94,7 @@ def repair_way() -> None:
         except ServiceException:
             return usual(self, operation_name, api_params)  # a refusal of SQS, before any effect: written as SQS writes it
 
-    call.direct = True  # type: ignore[attr-defined]
+    call.direct, call.usual = True, usual  # type: ignore[attr-defined]
     client._make_api_call = call
     _responses.dynamo_to_dict = _plain
 

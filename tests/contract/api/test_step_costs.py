@@ -1,0 +1,40 @@
+"""What each step of the main paths costs in calls and request units is what the table says, exactly (tests/bench/steps.py)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from botocore.client import BaseClient
+
+from tests.bench.accounting import accounted
+from tests.bench.steps import RENEW, TABLE, Cost, differences, measured, parsed, shown
+from tests.support.stack import Stack
+
+
+def test_each_step_costs_what_the_table_says(stack: Stack) -> None:
+    told = differences(parsed(TABLE.read_text(encoding="utf-8")), measured(stack))
+    assert not told, "\n".join([*told, f"Where it has to cost that: {RENEW}"])
+
+
+def test_counting_leaves_the_local_stack_its_direct_way(stack: Stack) -> None:
+    before = BaseClient._make_api_call  # type: ignore[attr-defined]
+    assert before.direct
+    for units in (False, True):
+        with accounted(units=units) as account:
+            assert stack.call("GET", "/v1/balances", stack.keys["client_test"]).status == 200
+        assert account.calls.total() >= 2 and bool(account.reads) == units
+        assert BaseClient._make_api_call is before  # type: ignore[attr-defined]
+
+
+def test_a_dearer_step_is_named_with_what_it_costs_more() -> None:
+    cost = Cost({"GetItem": 2, "TransactWriteItems": 1}, {"records": 12, "work": 6}, {"chain": 0.5})
+    dearer = replace(cost, calls=cost.calls | {"GetItem": 3}, writes=cost.writes | {"events": 2})
+    costs = {"create": cost, "gone": cost}
+    assert parsed(shown(costs)) == costs and differences(costs, costs) == []
+    assert differences(costs, {"create": dearer, "new": cost}) == [
+        "gone: no such step any more",
+        "create: calls 3 → 4, DEARER (GetItem 2 → 3)",
+        "create: write units 18 → 20, DEARER (events 0 → 2)",
+        "new: a new step",
+    ]
+    assert differences({"create": dearer}, {"create": cost})[0] == "create: calls 4 → 3, cheaper (GetItem 3 → 2)"
