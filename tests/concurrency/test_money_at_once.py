@@ -24,7 +24,7 @@ from tests.support.stack import Response, Stack
 
 pytestmark = pytest.mark.nodes
 
-MANY = 200 if os.environ.get("SWEEP") == "full" else 80
+MANY = 200 if os.environ.get("SWEEP") == "full" else 40
 """Who ask at once: two and a half times as many as the threads that ask, and more of them in `make sweep`."""
 TRON_PAYEE = base58check.encode(b"\x41" + bytes(range(20)))
 OTHER_PAYEE = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
