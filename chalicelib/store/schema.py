@@ -36,6 +36,11 @@ from chalicelib.store.indexes import (
 Key = Callable[[Any], str]
 
 
+def _place(wallet: Any) -> str:
+    """A record's role and slot; where only the fields of a key are known, the role names the slot with it."""
+    return str(wallet.place if type(wallet).__name__ == "Wallet" else wallet.role)
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """`pk` and `sk` make the key from a record, or from a namespace that has its key fields."""
@@ -164,7 +169,7 @@ RECORDS: dict[str, Kind] = {
     # The live realm's alone: the sandbox's are constant and stored nowhere.
     "Rate": Kind("chain", lambda r: "rate#live", lambda r: f"{r.coin}#{r.fiat}"),
     "Watched": Kind("chain", lambda r: f"watch#{r.realm}#{r.family}#{r.address}"),
-    "Wallet": Kind("chain", lambda r: f"wallet#{r.network}", lambda r: r.role),
+    "Wallet": Kind("chain", lambda r: f"wallet#{r.network}", _place),
     "RetiredWallet": Kind("chain", lambda r: f"retired#{r.network}", lambda r: r.address),
     "Observed": Kind("chain", lambda r: f"observed#{r.network}"),
     "Cursor": Kind("chain", lambda r: f"cursor#{r.network}"),

@@ -32,8 +32,9 @@ def run() -> None:
 
 
 def _sweep_payouts(network: NetworkId) -> None:
-    with in_realm(network_parts(network)[0]):
-        services().payout_sweep.sweep(network)
+    realm = network_parts(network)[0]
+    with in_realm(realm):
+        services().payout_sweep.sweep(network, services().store.catalogue(realm).payout_slots(network))
 
 
 def _sweep_batches(network: NetworkId) -> None:

@@ -1,7 +1,8 @@
 """A message to pay a withdrawal, to sign a stake, or to move coins of a service wallet.
 
 A message with `line` names a network: the worker pays the next payout of its payout line. Where several merchants wait, this is
-another one than the message was made for. A message without `line` names the withdrawal itself.
+another one than the message was made for. `slot` says which of several hot wallets pays, where it can. A message without `line`
+names the withdrawal itself.
 """
 
 from __future__ import annotations
@@ -63,12 +64,13 @@ def handle(body: str) -> None:
 def _next(network: NetworkId, message: dict[str, str]) -> None:
     """One payout of the line of `network`, if any is ready; `message` names it from then on."""
     line = services().payout_line
-    work = line.take(network)
+    slot = int(message.get("slot", "0"))
+    work = line.take(network, slot, int(message.get("slots", "1")))
     if work is None:
         return
     message["tenant"], message["id"] = payout_parts(work)
     try:
-        services().payouts.pay(*payout_parts(work))
+        services().payouts.pay(*payout_parts(work), slot)
     except Exception:
         line.leave(work)
         raise

@@ -29,6 +29,8 @@ def add(command: Command) -> None:
     asked.add_argument("network", metavar="SLUG")
     asked.add_argument("--realm", choices=("live", "test"), default="live")
     asked.add_argument("--type", choices=ROLES, required=True)
+    asked.add_argument("--slot", type=int, default=0, metavar="N", help="of which hot wallet; slot 0 is the one that reads show")
+    asked.add_argument("--add", action="store_true", help="there is none in this place yet: add one")
     asked.add_argument("--address", help="of the new cold wallet")
     asked.add_argument("--import", action="store_true", dest="imported", help="ask for the private key of the new wallet")
     asked.add_argument("--merchant", metavar="MERCHANT", help="mch_...: whose lists of addresses the new wallet is in")
@@ -41,6 +43,8 @@ def add(command: Command) -> None:
 
 def rotate(args: argparse.Namespace) -> int:
     """Put a new wallet in the place of one. Its key is made as WALLET_CUSTODY says, and shown to nobody; the old one is drained.
+
+    With --add the place is empty: a further slot of the hot wallet, or a role that nobody has yet.
 
     With --import the key is one that somebody has, and is read from the terminal or standard input. Over HTTP this is done in the
     sandbox alone. What the old wallet has is moved to the new one.
@@ -63,12 +67,20 @@ def rotate(args: argparse.Namespace) -> int:
     try:
         with in_realm(network.realm):
             registering = wired.wallets.registering(
-                listed, network, ROLE_OF[args.type], by="the command rotate", address=args.address, private_key=key, replace="must"
+                listed,
+                network,
+                ROLE_OF[args.type],
+                by="the command rotate",
+                address=args.address,
+                private_key=key,
+                replace="never" if args.add else "must",
+                slot=args.slot,
             )
             made = registering.run().wallet
     except ServiceError as error:
         raise CanNot(_told(error)) from error
-    say({"network": network.slug, "type": args.type, "address": made.address, "custody": CUSTODY_SHOWN[made.custody]})
+    shown = {"network": network.slug, "type": args.type, "address": made.address, "custody": CUSTODY_SHOWN[made.custody]}
+    say(shown | ({"slot": made.slot} if made.slot else {}))
     return 0
 
 
@@ -223,7 +235,8 @@ def _kind(name: str) -> Any:
 
 def _key(record: Any) -> dict[str, str]:
     names = {"Wallet": ("network", "role"), "RetiredWallet": ("network", "address"), "Watched": ("realm", "family", "address")}
-    return {name: getattr(record, name) for name in names.get(type(record).__name__, ("id",))}
+    key = {name: getattr(record, name) for name in names.get(type(record).__name__, ("id",))}
+    return key | ({"role": record.place} if type(record).__name__ == "Wallet" else {})
 
 
 def _same(there: Any, record: Any) -> bool:

@@ -257,6 +257,8 @@ class MemoryStore:
 
     def _key_of(self, record: Any) -> tuple[Any, ...]:
         kind = type(record)
+        if isinstance(record, Wallet):
+            return (kind, record.network, record.place)
         return (kind, *[getattr(record, name) for name in KEYS[kind]])
 
     def _items(self, change: Change) -> list[Any]:

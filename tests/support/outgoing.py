@@ -9,6 +9,7 @@ from typing import Any
 from infra.cli import main
 from tests.contract.treasury.rotation import replaced
 from tests.support.shop import Shop, decide
+from tests.support.slots import add_slot, fund
 from tests.support.stack import Stack
 from tests.support.treasury import cold, paid_address, plan, register
 
@@ -41,6 +42,16 @@ class Scene:
 def payout(scene: Scene) -> None:
     scene.shop.withdraw("0.25")
     scene.shop.withdraw("5", "usdt")
+
+
+def slot_payout(scene: Scene) -> None:
+    """Of three slots, so that whichever of them is asked for, some payment is another's than the first's."""
+    shop = scene.shop
+    for slot in (1, 2):
+        address = add_slot(shop, slot)
+        fund(shop, address, "1", "eth")
+        fund(shop, address, "10", "usdt")
+    payout(scene)
 
 
 def topup(scene: Scene) -> None:
@@ -81,7 +92,7 @@ def stake(scene: Scene) -> None:
 
 
 KINDS: dict[str, Callable[[Scene], None]] = {
-    each.__name__: each for each in (payout, topup, sweep, distribution, cold_move, drain, filler, stake)
+    each.__name__: each for each in (payout, slot_payout, topup, sweep, distribution, cold_move, drain, filler, stake)
 }
 
 

@@ -55,6 +55,15 @@ class WalletHolding(Holding):
     ] = None
 
 
+class WalletSlot(CamelRecord):
+    """One of a network's hot wallets."""
+
+    slot: Annotated[int, Field(description="Its number, from 0.", examples=[0])]
+    address: Text
+    custody: Custody
+    balances: Annotated[list[WalletHolding], Field(description="One entry for each coin of the network.")]
+
+
 class WalletBalance(CamelRecord):
     """A service wallet of the operator and what the ledger has on it."""
 
@@ -66,3 +75,6 @@ class WalletBalance(CamelRecord):
     observed_at: Annotated[
         Time | None, Field(description="When the chain was looked at: every minute. Null before the first time.")
     ]
+    wallets: Annotated[
+        list[WalletSlot], Field(description="Of hot wallets: one entry for each slot; `balances` above are their sums.")
+    ] = None  # type: ignore[assignment]

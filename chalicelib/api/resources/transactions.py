@@ -12,7 +12,7 @@ from chalicelib.api.lists.common import assets_of_coin, assets_of_network, in_co
 from chalicelib.api.lists.coverage import covered
 from chalicelib.api.lists.fields import Condition
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.addresses.addresses import SERVICE_ROLES, RetiredWallet, wallet_key
+from chalicelib.domain.addresses.addresses import Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
@@ -23,6 +23,7 @@ from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.moves import Move, operators, transaction_state, transaction_type
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal, transaction_status
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.transaction_views import coin_move_of, move_of, stake_of, transaction_id, withdrawal_of
 from chalicelib.usecases.ports.store import Listed
 
@@ -205,14 +206,13 @@ def _archived(ctx: Ctx, invoice_id: str) -> list[Deposit]:
 
 def _of_wallet(ctx: Ctx, address: str) -> bool:
     """Whether it is a service wallet's, now or before it was replaced."""
-    networks = list(ctx.catalogue.networks.values())
-    spelled = {network.id: _spelled(ctx, network, address) for network in networks}
-    wanted: list[tuple[type[Any], dict[str, str]]] = [
-        wallet_key(network.id, role) for network in networks for role in SERVICE_ROLES
-    ]
-    wanted += [(RetiredWallet, {"network": network, "address": text}) for network, text in spelled.items() if text is not None]
-    found = ctx.services.store.get_many(wanted)
-    return any(wallet is not None and wallet.address == spelled[wallet.network] for wallet in found)
+    found: dict[tuple[str, ...], tuple[type[Any], dict[str, str]]] = {}
+    for each in ctx.catalogue.networks.values():
+        if (text := _spelled(ctx, each, address)) is not None:
+            kind, key = watched_key(each, form_of(ctx.services.rules, each, text))
+            found[tuple(key.values())] = (kind, key)
+    watched: list[Watched | None] = ctx.services.store.get_many(list(found.values()))
+    return any(one is not None and one.role != "user" for one in watched)
 
 
 def _spelled(ctx: Ctx, network: Network, address: str) -> str | None:

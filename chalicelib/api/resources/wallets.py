@@ -19,9 +19,11 @@ from chalicelib.domain.addresses.addresses import CUSTODY_SHOWN, ROLE_OF, SERVIC
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.ids import network_parts
+from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.times import iso
-from chalicelib.usecases.wallets.service_wallets import Listed, Registered, WalletRead
+from chalicelib.usecases.wallets.service_wallets import Listed, Registered
+from chalicelib.usecases.wallets.wallet_reads import WalletRead
 
 ServiceKind = Literal["hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector", "topup"]
 
@@ -140,7 +142,7 @@ WALLETS = Listing(
 def list_service_wallets(ctx: Ctx, query: PageQuery) -> Answer:
     """Those that are in use, network by network, each as the reads of one wallet show it."""
     catalogue = ctx.catalogue
-    every = ctx.services.wallets.every(list(catalogue.networks.values()), lambda found: catalogue.coins_of(found.slug))
+    every = ctx.services.wallets.reads.every(list(catalogue.networks.values()), lambda found: catalogue.coins_of(found.slug))
     shown = []
     for read in WALLETS.array(ctx, query, every):
         shown.append(_view(ctx, read, catalogue.coins_of(network_parts(read.wallet.network)[1])))
@@ -153,6 +155,9 @@ def list_service_wallets(ctx: Ctx, query: PageQuery) -> Answer:
 )  # fmt: skip
 def hot_wallet(ctx: Ctx) -> Answer:
     """Withdrawals are paid from it. What is signed and not settled yet is not in the balances. 404 where none is registered.
+
+    A network may have several hot wallets, each in a slot: `address` is that of slot 0, `balances` are the sums of all, and
+    `wallets` has them one by one.
 
     `onChainBalance` is what the network's node said at `observedAt`, which is asked every minute: of bitcoin and litecoin it is
     what the node has of the coins that the ledger knows. It differs from `balance` while payments are on their way.
@@ -189,26 +194,43 @@ def _read(ctx: Ctx, role: Role, only: Coin | None = None) -> Answer:
     network = known_network(ctx.catalogue, ctx.path["network"])
     coins = ctx.catalogue.coins_of(network.slug) if only is None else [only]
     operator = ctx.key.level == "admin"
-    return Answer(_view(ctx, ctx.services.wallets.read(network, role, coins, waits=operator and role != "cold"), coins))
+    return Answer(_view(ctx, ctx.services.wallets.reads.read(network, role, coins, waits=operator and role != "cold"), coins))
 
 
 def _view(ctx: Ctx, read: WalletRead, coins: Sequence[Coin]) -> dict[str, Any]:
-    operator = ctx.key.level == "admin"
-    return {
+    shown = {
         "network": network_parts(read.wallet.network)[1],
         "walletType": SERVICE_TYPE[read.wallet.role],
         "address": read.wallet.address,
         "custody": CUSTODY_SHOWN[read.wallet.custody],
-        "balances": [
-            {
-                **ctx.views.holding(coin, read.holdings.get(coin.asset)),
-                "onChainBalance": _units(coin, read.on_chain(coin)),
-                **({"waits": read.waits.get(coin.asset)} if operator else {}),
-            }
-            for coin in coins
-        ],
+        "balances": _balances(ctx, read, coins),
         "observedAt": None if read.observed is None else iso(read.observed.at),
     }
+    if read.wallet.role != "hot":
+        return shown
+    return shown | {
+        "wallets": [
+            {
+                "slot": each.wallet.slot,
+                "address": each.wallet.address,
+                "custody": CUSTODY_SHOWN[each.wallet.custody],
+                "balances": _balances(ctx, each, coins),
+            }
+            for each in read.slots
+        ]
+    }
+
+
+def _balances(ctx: Ctx, read: WalletRead, coins: Sequence[Coin]) -> list[dict[str, Any]]:
+    operator = ctx.key.level == "admin"
+    return [
+        {
+            **ctx.views.holding(coin, WalletBalance(coin.network, read.wallet.address, coin.asset, read.units(coin))),
+            "onChainBalance": _units(coin, read.on_chain(coin)),
+            **({"waits": read.waits.get(coin.asset)} if operator else {}),
+        }
+        for coin in coins
+    ]
 
 
 def _units(coin: Coin, units: int | None) -> str | None:

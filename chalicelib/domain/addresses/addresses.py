@@ -21,6 +21,8 @@ ROLE_OF: dict[str, Role] = {
     "collector": "collector", "tokens_collector": "collector", "token-collector": "collector", "topup": "topup",
 }  # fmt: skip
 """Every name that an address's type has in requests; answers about addresses use the roles' own."""
+MOST_SLOTS = 10
+"""Hot wallets that a network may have at once."""
 SERVICE_TYPE: dict[Role, str] = {"hot": "hot", "cold": "cold", "collector": "tokens_collector", "topup": "topup"}
 """The names of the roles in answers about service wallets."""
 
@@ -79,6 +81,9 @@ class Wallet:
     """A service wallet of the operator. `key` names the key (a KMS key id, or a custody row), it never is one.
 
     `public_key` is the uncompressed point without its 0x04 prefix, as hex (64 bytes); empty for a cold wallet.
+
+    Of hot wallets a network may have several, each in a `slot` of its own, so that several payouts are begun side by side. Slot 0
+    is where all wallets were before there were slots, and the one that every other role has.
     """
 
     network: NetworkId
@@ -88,12 +93,18 @@ class Wallet:
     key: str
     public_key: str
     created_at: int
+    slot: int = 0
     version: int = 1
+
+    @property
+    def place(self) -> str:
+        """Its key in the network's wallets (`place_of`)."""
+        return place_of(self.role, self.slot)
 
     @property
     def seat(self) -> str | None:
         """The name of its own group of commands (`group_of`); None for the group that the network's other wallets share."""
-        return "topup" if self.role == "topup" else None
+        return "topup" if self.role == "topup" else seat_of(self.slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +115,8 @@ class RetiredWallet:
     Found by network and address, both as in its `Wallet`. `drained_at` (milliseconds since 1970, as the other times) says when
     nothing was left that could be moved from it; None while its obligation `drain` is open. `moves` are the moves that drain it
     now, `planned` how many there have been; after `tries` of them in a row that failed, none is planned before `next_at`.
-    `remains` is what was left because it was not worth its fee: only what is more than that is drained again.
+    `remains` is what was left because it was not worth its fee: only what is more than that is drained again. `slot` as in its
+    `Wallet`.
     """
 
     network: NetworkId
@@ -121,13 +133,15 @@ class RetiredWallet:
     tries: int = 0
     next_at: int = 0
     remains: tuple[OnChain, ...] = ()
+    slot: int = 0
     version: int = 1
 
     @classmethod
     def of(cls, wallet: Wallet, now_ms: int) -> RetiredWallet:
         return cls(
-            wallet.network, wallet.role, wallet.address, wallet.custody, wallet.key, wallet.public_key, wallet.created_at, now_ms
-        )
+            wallet.network, wallet.role, wallet.address, wallet.custody, wallet.key, wallet.public_key, wallet.created_at, now_ms,
+            slot=wallet.slot,
+        )  # fmt: skip
 
     @property
     def drain(self) -> Work:
@@ -137,7 +151,7 @@ class RetiredWallet:
     @property
     def wallet(self) -> Wallet:
         """The same wallet in the form that signers take."""
-        return Wallet(self.network, self.role, self.address, self.custody, self.key, self.public_key, self.created_at)
+        return Wallet(self.network, self.role, self.address, self.custody, self.key, self.public_key, self.created_at, self.slot)
 
 
 CUSTODY_SHOWN: dict[Custody, str] = {"kms": "native", "envelope": "envelope", "none": "none"}
@@ -203,6 +217,31 @@ def group_of(network: NetworkId, seat: str | None) -> str:
     return network if seat is None else f"{network}#{seat}"
 
 
-def wallet_key(network: NetworkId, role: Role) -> tuple[type[Any], dict[str, str]]:
-    """Type and key of the `Wallet` that has a role, for a batch read of the store."""
-    return Wallet, {"network": network, "role": role}
+def seat_of(slot: int) -> str | None:
+    """The seat of the hot wallet in a slot."""
+    return str(slot) if slot else None
+
+
+def slots_of(network: Network, role: Role) -> range:
+    """The slots that wallets of a role may have: several for hot wallets of EVM networks alone.
+
+    Bitcoin and litecoin pay many withdrawals in one transaction, and on Tron none waits for the nonce of another. There an older
+    version beside us would also be a false witness: it notes no transaction of a wallet that it does not know, and what no block
+    has is lost at its end.
+    """
+    return range(MOST_SLOTS if role == "hot" and network.family == "evm" else 1)
+
+
+def floor_part(floor: int, wallets: int) -> int:
+    """What each of so many hot wallets keeps of a floor, so that together they keep the whole."""
+    return -(-floor // max(1, wallets))
+
+
+def place_of(role: Role, slot: int = 0) -> str:
+    """The key of the wallet in a slot among its network's: slot 0 has the role alone, as before there were slots."""
+    return f"{role}#{slot}" if slot else role
+
+
+def wallet_key(network: NetworkId, role: Role, slot: int = 0) -> tuple[type[Any], dict[str, str]]:
+    """Type and key of the `Wallet` that has a role and slot, for a batch read of the store."""
+    return Wallet, {"network": network, "role": place_of(role, slot)}

@@ -33,6 +33,7 @@ class Network:
     EVM node calls `finality_tag`; one worth more than `audit_usd` (None: AUDIT_USD) only when the logs of its block on an EVM
     network are those of its receipts. All in whole USD; None asks for neither of the first two. `tracing` says whether EVM nodes
     are asked for what contracts sent: where they can, always (a node that can not is not read then), or never.
+    `payout_slots`: messages about payouts are spread over so many hot wallets (`Wallet.slot`); no money rests on it.
     """
 
     id: NetworkId
@@ -55,6 +56,7 @@ class Network:
     finality_usd: int | None = None
     tracing: Literal["auto", "on", "off"] = "auto"
     audit_usd: int | None = None
+    payout_slots: int = 1
     version: int = 1
 
     @property
@@ -244,6 +246,11 @@ class Catalogue:
         if found is None:
             raise LookupError(f"{asset} is not in the catalogue")
         return found
+
+    def payout_slots(self, network: NetworkId) -> int:
+        """Over how many hot wallets messages about payouts are spread."""
+        found = self.networks.get(network_parts(network)[1])
+        return 1 if found is None else found.payout_slots
 
     def native(self, network: str) -> Coin:
         return self.coins[network, self.networks[network].symbol.lower()]

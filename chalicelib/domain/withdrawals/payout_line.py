@@ -34,7 +34,8 @@ _SEPARATOR = "|"
 
 @dataclass(frozen=True, slots=True)
 class PayoutLine:
-    """The round robin at the hot wallet of a network: the merchant that was served `last`, the payout in `hand` by its place
+    """The round robin at a hot wallet: that of slot 0 is under the name of its `network`, that of another slot under its group's
+    (`domain.addresses.group_of`). The merchant that was served `last`, the payout in `hand` by its place
     and id (`order#id`), and how often that was taken up there (`tries`): a payout left there was cut short by a crash."""
 
     network: NetworkId

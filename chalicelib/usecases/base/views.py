@@ -80,6 +80,10 @@ class Views:
         dollars = self.usd(self._coin(asset), units)
         return 0 if dollars is None else round(Decimal(str(dollars)) * 100)
 
+    def payout_slots(self, network: NetworkId) -> int:
+        """As the catalogue has it (`Catalogue.payout_slots`)."""
+        return self._catalogue.payout_slots(network)
+
     def _coin(self, asset: AssetId) -> Coin:
         return self._catalogue.coin_of(asset)
 

@@ -21,7 +21,7 @@ from chalicelib.domain.ids import NetworkId, Realm, network_parts
 from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.address_forms import form_of, tokens_by_form
 from chalicelib.usecases.base.creation import Creation, Prepared
-from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
+from chalicelib.usecases.base.current_wallets import current_wallets, wallet_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
@@ -206,7 +206,7 @@ class Coins:
 
     def _holders(self, network: Network) -> list[str]:
         """Our own wallets: they have native coins to pay fees with."""
-        return [wallet.address for wallet in wallets_of(self._store, network.id) if wallet is not None]
+        return [wallet.address for wallet in current_wallets(self._store, network.id)]
 
 
 def facts_problem(facts: TokenFacts) -> str | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.addresses.addresses import Wallet, floor_part
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal, ended
-from chalicelib.usecases.base.current_wallets import wallet_of
+from chalicelib.usecases.base.current_wallets import hot_wallets
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.attempts import PayoutParts, coin_of, payment_of
 from chalicelib.usecases.payouts.fees import Denied, estimated
@@ -35,28 +35,29 @@ class PayoutBeginning:
         self._parts, self._store, self._checks = parts, parts.store, parts.checks
         self._payer_of, self._reader_of = payer_of, reader_of
 
-    def begin(self, network: Network, before: Withdrawal) -> Withdrawal | None:
+    def begin(self, network: Network, before: Withdrawal, slot: int = 0) -> Withdrawal | None:
         """pending → processing where nothing stands in the way, failed where it can never be paid; None while something does, and
-        the record says what. Raises Conflict, Unavailable."""
+        the record says what. The hot wallet in `slot` pays where it can, else another one; the record names it from then on.
+        Raises Conflict, Unavailable."""
         if self._checks.stopped(network, before):
             return None
         screened = self._checks.screened(network, before)
         if screened is None:
             return None
-        wallet = wallet_of(self._store, network.id, "hot")
-        if wallet is None or not self._covered(network, wallet, before):
-            self._checks.wait_for_liquidity(network, before)
-            return None
-        payer = self._payer_of(network)
-        payment = payment_of(self._store, wallet, before, counter_of(self._store, network, payer, wallet.address).next)
-        try:
-            cost = estimated(payer, payment)
-        except InsufficientFunds:
-            self._checks.wait_for_liquidity(network, before)
-            return None
-        except Refused as refused:
-            return self._checks.refuse(before, refused)
-        return self._begun(network, wallet, before, screened, cost)
+        wallets, payer = hot_wallets(self._store, network.id), self._payer_of(network)
+        for wallet in sorted(wallets, key=lambda each: each.slot != slot):
+            if not self._covered(network, wallet, before, len(wallets)):
+                continue
+            payment = payment_of(self._store, wallet, before, counter_of(self._store, network, payer, wallet.address).next)
+            try:
+                cost = estimated(payer, payment)
+            except InsufficientFunds:
+                continue
+            except Refused as refused:
+                return self._checks.refuse(before, refused)
+            return self._begun(network, wallet, before, screened, cost)
+        self._checks.wait_for_liquidity(network, before)
+        return None
 
     def _begun(
         self, network: Network, wallet: Wallet, before: Withdrawal, screened: Screened, cost: tuple[FeeEstimate, int, bool]
@@ -74,8 +75,8 @@ class PayoutBeginning:
         if counted.over:
             return self._checks.wait_for_fees(network, before, USED_UP, own=False)
         after = replace(
-            counted.withdrawal, status="processing", pending_reason=None, from_address=wallet.address, fee=estimate.fee,
-            updated_at=news.at, risk=screened.assessment or before.risk, fee_wait=ended(before.fee_wait),
+            counted.withdrawal, status="processing", pending_reason=None, from_address=wallet.address, slot=wallet.slot,
+            fee=estimate.fee, updated_at=news.at, risk=screened.assessment or before.risk, fee_wait=ended(before.fee_wait),
         )  # fmt: skip
         after = stepped(news, views, before, after)
         reserved = self._parts.fees.reserving(news, views, allowed)
@@ -83,14 +84,18 @@ class PayoutBeginning:
         self._store.commit([Save(after), Still(wallet), *screened.noted, *reserved, *counted.changes, *news.emit()])
         return after
 
-    def _covered(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> bool:
+    def _covered(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, wallets: int) -> bool:
         """Whether the hot wallet has the amount and the fee, by the ledger (which knows what is signed and not yet mined) and
-        by the chain, and keeps its floors: that of the coin, and that of the native coin, which the fee is paid in."""
+        by the chain, and keeps its floors: that of the coin, and that of the native coin, which the fee is paid in.
+
+        Of several `wallets` each keeps its part of a floor: so all together keep the whole, whichever of them pay at once.
+        """
         coin = coin_of(self._store, withdrawal)
         native = catalogue_views(self._store, withdrawal)[0].native(network.slug)
         floor, floor_of_fees = self._checks.floor(coin), self._checks.floor(native)
         if floor is None or floor_of_fees is None:
             return False
+        floor, floor_of_fees = floor_part(floor, wallets), floor_part(floor_of_fees, wallets)
         booked = self._booked(network, wallet, coin)
         quote = self._store.get(FeeQuote, network=network.id)
         fee = max(1, quote.fees.get(coin.slug, 0)) if quote is not None else 1

@@ -21,7 +21,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from chalicelib.domain.addresses.addresses import SERVICE_ROLES, watched_key
+from chalicelib.domain.addresses.addresses import watched_key
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.recovery.point_in_time import Stray, Trace
@@ -29,7 +29,7 @@ from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder
-from chalicelib.usecases.base.current_wallets import wallet_of
+from chalicelib.usecases.base.current_wallets import current_wallets
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.deposits.claims import Claims
 from chalicelib.usecases.deposits.deposits import Deposits
@@ -160,11 +160,8 @@ class PointInTimeRecovery:
         """Service wallets by the storage form of their address."""
         form = self._context.form
         found = {form(old.address): Placed(old.wallet, False) for old in retired_wallets(self._store, self._network.id)}
-        for role in SERVICE_ROLES:
-            wallet = wallet_of(self._store, self._network.id, role)
-            if wallet is not None:
-                found[form(wallet.address)] = Placed(wallet, True)
-        return found
+        current = current_wallets(self._store, self._network.id)
+        return found | {form(wallet.address): Placed(wallet, True) for wallet in current}
 
     def _raise_counters(self) -> None:
         """Raise the counters of nonces: the chain's used nonces are never allotted again."""

@@ -30,7 +30,7 @@ from chalicelib.domain.treasury.moves import Move, Origin
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.bundles import Bundle, bundle_work
 from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.base.current_wallets import topup_wallet, wallet_of, wallets_of
+from chalicelib.usecases.base.current_wallets import current_wallets, topup_wallet, wallet_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
@@ -219,12 +219,12 @@ class Drains:
 
     def _using(self, moves: list[Move]) -> list[Wallet]:
         used = {address for move in moves for address in (move.source, move.recipient)}
-        found = wallets_of(self._store, self._network.id) if moves else []
-        return [wallet for wallet in found if wallet is not None and wallet.address in used]
+        found = current_wallets(self._store, self._network.id) if moves else []
+        return [wallet for wallet in found if wallet.address in used]
 
     def _target(self, old: RetiredWallet) -> Wallet | None:
         """The wallet in its place; of a role that nobody has there any more, the hot one."""
-        found = wallet_of(self._store, self._network.id, old.role)
+        found = wallet_of(self._store, self._network.id, old.role, old.slot)
         return found or wallet_of(self._store, self._network.id, "hot")
 
     def _remains(self, old: RetiredWallet) -> tuple[OnChain, ...]:
@@ -308,7 +308,8 @@ class Drains:
         return []
 
     def _drain(self, old: RetiredWallet, index: int, coin: Coin, target: Wallet, amount: int, bare: bool = False) -> Move:
-        return Move.drain(self._origin(old, index), coin, old.address, target.address, amount, bare=bare)
+        drained = Move.drain(self._origin(old, index), coin, old.address, target.address, amount, bare=bare)
+        return replace(drained, seat=old.wallet.seat)
 
     def _origin(self, old: RetiredWallet, index: int) -> Origin:
         return Origin(old.network, f"drain:{old.network}:{old.address}", old.planned + index, self._clock.now_ms())

@@ -7,7 +7,7 @@ from dataclasses import replace
 from chalicelib.domain.addresses.addresses import SERVICE_TYPE, Address, RetiredWallet, Wallet
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId
-from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
+from chalicelib.usecases.base.current_wallets import current_wallets
 from chalicelib.usecases.ports.changes import Change, Open, Save
 from chalicelib.usecases.ports.store import Store
 
@@ -18,8 +18,8 @@ def wallet_at(store: Store, network: NetworkId, address: str) -> Wallet | None:
     An order in flight is signed with the wallet that it names, never with the one that has its role by now. Current ones are
     read first: one that is replaced between the two reads is found by the second. Raises Unavailable.
     """
-    for wallet in wallets_of(store, network):
-        if wallet is not None and wallet.address == address:
+    for wallet in current_wallets(store, network):
+        if wallet.address == address:
             return wallet
     retired = store.get(RetiredWallet, network=network, address=address)
     return None if retired is None else retired.wallet
@@ -50,8 +50,8 @@ def guard_archived(store: Store, address: Address) -> None:
     """Raises BusinessRule for a service wallet that is current, or retired and not drained: it has to stay in the lists."""
     if address.type == "user":
         return
-    present = wallet_of(store, address.network, address.type)
-    if present is not None and present.address == address.address:
+    present = current_wallets(store, address.network)
+    if any((wallet.role, wallet.address) == (address.type, address.address) for wallet in present):
         raise BusinessRule("address", f"is the {SERVICE_TYPE[address.type]} wallet: replace it first")
     retired = store.get(RetiredWallet, network=address.network, address=address.address)
     if retired is not None and retired.drained_at is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from chalicelib.domain.addresses.addresses import Observed, OnChain, Wallet
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.versions import version_after
-from chalicelib.usecases.base.current_wallets import wallets_of
+from chalicelib.usecases.base.current_wallets import current_wallets
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.coins import CoinPayer
@@ -39,7 +39,7 @@ class BalanceObserver:
         now = self._clock.now_ms()
         if before is not None and now - before.at < EVERY_SECONDS * 1000:
             return
-        wallets = [wallet for wallet in wallets_of(self._store, self._network.id) if wallet is not None]
+        wallets = current_wallets(self._store, self._network.id)
         coins = [coin for coin in self._context.coins() if coin.status == "ACTIVE"]
         found: list[OnChain] = []
         for wallet in wallets:

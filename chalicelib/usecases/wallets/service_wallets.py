@@ -9,48 +9,41 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import time
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Literal, NoReturn
 
 from chalicelib.domain.addresses.addresses import (
     CUSTODY_SHOWN,
-    SERVICE_ROLES,
+    MOST_SLOTS,
     SERVICE_TYPE,
     Address,
-    Observed,
     RetiredWallet,
     Role,
     Wallet,
     Watched,
     family_key,
-    wallet_key,
+    slots_of,
     watched_key,
 )
-from chalicelib.domain.catalogue.catalogue import Coin, Network
-from chalicelib.domain.catalogue.coin_settings import distributes
-from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
-from chalicelib.domain.ids import AssetId, TenantId, new_id
-from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.treasury.collections import Distribution
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.errors import BusinessRule, InvalidParameter
+from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.creation import Creation, Prepared
-from chalicelib.usecases.base.current_wallets import wallet_of
+from chalicelib.usecases.base.current_wallets import current_wallets, wallet_of
 from chalicelib.usecases.base.kill_switch import untouched
-from chalicelib.usecases.base.views import Holdings
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.keys import WalletKeys
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.lookup import retired_wallets, retiring
+from chalicelib.usecases.wallets.wallet_reads import WalletReads
 
 log = logging.getLogger(__name__)
 
-REMEMBERED_SECONDS = 30.0
 SANDBOX_REPLACED = 50
 """How many wallets of one sandbox network API keys replace: each leaves a record that every poll reads, and may leave a key in KMS.
 In all, since developers move the sandbox's clock. The operator's `rotate` has no such bound."""
@@ -94,27 +87,12 @@ class Listed:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WalletRead:
-    """A service wallet with its ledger balances and its on-chain balances."""
-
-    wallet: Wallet
-    holdings: Holdings
-    observed: Observed | None
-    waits: Mapping[AssetId, str] = field(default_factory=dict)
-    """Why what is to go on to another wallet of ours has not gone yet, by coin: for operators."""
-
-    def on_chain(self, coin: Coin) -> int | None:
-        """The on-chain balance of `coin` in units; None where it was not read, or could not be."""
-        return None if self.observed is None else self.observed.units(self.wallet.address, coin.asset)
-
-
 class Wallets:
-    """Registers and reads service wallets. Stores private keys and can not read one again."""
+    """Registers service wallets, and reads them by `reads`. Stores private keys and can not read one again."""
 
     def __init__(self, store: Store, keys: WalletKeys, rules: AddressRules, clock: Clock) -> None:
         self._store, self._keys, self._rules, self._clock = store, keys, rules, clock
-        self._known: dict[tuple[str, Role], tuple[float, Wallet]] = {}
+        self.reads = WalletReads(store, rules)
 
     def registering(
         self,
@@ -126,9 +104,10 @@ class Wallets:
         address: str | None = None,
         private_key: str | None = None,
         replace: Replacing = "never",
+        slot: int = 0,
     ) -> Creation[Registered]:
-        """Prepare the network's wallet of that role, in the lists of an operator as `listed` says (in none without); without a key,
-        one is generated here.
+        """Prepare the network's wallet of that role and slot, in the lists of an operator as `listed` says (in none without);
+        without a key, one is generated here.
 
         A cold wallet has an `address` and no key; of the others an address is only compared with the key's. Where `replace` lets
         it, it takes the place of the present one, which is retired in the same transaction: what that one has is moved to it.
@@ -136,9 +115,8 @@ class Wallets:
         none to replace, or too many were replaced; the address is taken; a key where none is taken, or that is not ours),
         Unavailable.
         """
-        if role == "topup" and network.family == "utxo":
-            raise BusinessRule("type", f"{network.slug} has no top-ups: a payment's own coins pay its fee")
-        self._present(network, role, replace)
+        self._check_place(network, role, slot)
+        self._present(network, role, replace, slot)
         now = self._clock.now_ms()
         generated: str | None = None
         secrets: list[Change] = []
@@ -149,18 +127,20 @@ class Wallets:
         else:
             wallet, put_away, generated = self._put_away(network, role, address, private_key, now)
             secrets.append(Save(put_away))
+        wallet = dataclasses.replace(wallet, slot=slot)
         record = None if listed is None else listed.record(network, role, wallet.address, now)
 
         def prepare() -> Prepared[Registered]:
             # Before the time is taken: an operator who stops payments meanwhile did it before this wallet was there.
             switch = untouched(self._store, network.realm)
-            present = self._present(network, role, replace)
+            present = self._present(network, role, replace, slot)
             self._check_new(network, wallet, present)
             watched = self._watched(network, wallet, None if record is None else record.id)
             listing = [] if record is None else [Save(record)]
             at, version = self._clock.now_ms(), version_after(present)
             made = Registered(dataclasses.replace(wallet, created_at=at, version=version), record, generated, present)
             changes: list[Change] = [Save(made.wallet), *([] if present is None else retiring(present, at)), switch]
+            changes += self._told_to_payouts(network, slot)
             return Prepared(made, [*changes, *secrets, Save(watched), *listing], without_known)
 
         def without_known(conflict: Conflict) -> NoReturn:
@@ -171,17 +151,36 @@ class Wallets:
             raise conflict
 
         def tell(made: Registered) -> None:
-            self._known.pop((network.id, role), None)
+            self.reads.forget(network, role)
             key = "its key was sent" if private_key is not None else f"its key: {CUSTODY_SHOWN[wallet.custody]}"
             _tell(made.wallet, made.replaced, key, by, rehearsed=replace == "sandbox")
 
         return Creation(self._store, prepare, tell)
 
-    def _present(self, network: Network, role: Role, replace: Replacing) -> Wallet | None:
+    def _check_place(self, network: Network, role: Role, slot: int) -> None:
+        """Raises BusinessRule where the network has no such place for a wallet."""
+        if role == "topup" and network.family == "utxo":
+            raise BusinessRule("type", f"{network.slug} has no top-ups: a payment's own coins pay its fee")
+        if not slot:
+            return
+        if slot not in slots_of(network, role):
+            raise BusinessRule("slot", f"slots 1 to {MOST_SLOTS - 1} are for hot wallets of EVM networks")
+        if wallet_of(self._store, network.id, role) is None:
+            raise BusinessRule("slot", f"{network.slug} has no hot wallet in slot 0 yet")
+
+    def _told_to_payouts(self, network: Network, slot: int) -> list[Change]:
+        """The change after which payouts are asked for in this slot too."""
+        known: Network | None = self._store.get(Network, id=network.id) if slot else None
+        if known is None or known.payout_slots > slot:
+            return []
+        return [Save(dataclasses.replace(next_version(known), payout_slots=slot + 1))]
+
+    def _present(self, network: Network, role: Role, replace: Replacing, slot: int) -> Wallet | None:
         """The wallet that is to be replaced, where one is. Raises BusinessRule where `replace` does not fit what is there."""
-        there = wallet_of(self._store, network.id, role)
+        there = wallet_of(self._store, network.id, role, slot)
         if there is None and replace == "must":
-            raise BusinessRule("replace", f"{network.slug} has no {SERVICE_TYPE[role]} wallet that could be replaced")
+            where = f" in slot {slot}" if slot else ""
+            raise BusinessRule("replace", f"{network.slug} has no {SERVICE_TYPE[role]} wallet{where} that could be replaced")
         if there is None or replace == "must":
             return there
         if replace == "never" or network.realm != "test":
@@ -192,7 +191,8 @@ class Wallets:
 
     def _check_new(self, network: Network, wallet: Wallet, present: Wallet | None) -> None:
         """Raises BusinessRule for the address of a wallet that is in place, or was: what is retired stays so."""
-        if present is not None and present.address == wallet.address:
+        current = (*current_wallets(self._store, network.id), present)
+        if any(each.address == wallet.address for each in current if each is not None and each.role == wallet.role):
             raise BusinessRule("address", f"{wallet.address} is the {SERVICE_TYPE[wallet.role]} wallet already")
         if self._store.get(RetiredWallet, network=network.id, address=wallet.address) is not None:
             raise BusinessRule("address", f"{wallet.address} is of a wallet that was replaced: it is not used again")
@@ -206,11 +206,10 @@ class Wallets:
             raise InvalidParameter.one("address", address[:128], "is given for cold wallets alone: the key is made here")
         retired = retired_wallets(self._store, network.id)
         # Where a registration died behind its key, the key is there, and no wallet has it.
-        used = {old.address for old in retired}
+        used = {old.address for old in retired} | {wallet.address for wallet in current_wallets(self._store, network.id)}
         for number in count(1 + sum(1 for old in retired if old.role == role)):
             wallet = self._keys.make(network.id, role, number, now)
-            present = wallet_of(self._store, network.id, role)
-            if wallet.address not in used and (present is None or present.address != wallet.address):
+            if wallet.address not in used:
                 return wallet
         raise AssertionError("unreachable")
 
@@ -260,59 +259,10 @@ class Wallets:
         networks = known.networks if network.slug in known.networks else (*known.networks, network.slug)
         return dataclasses.replace(next_version(known), networks=networks, address_id=known.address_id or address_id)
 
-    def read(self, network: Network, role: Role, coins: Sequence[Coin], *, waits: bool = False) -> WalletRead:
-        """The network's wallet of that role, its balances of `coins`, and with `waits` why it is not drained. Raises NotFound,
-        Unavailable."""
-        wallet = self._wallet(network, role)
-        if wallet is None:
-            raise NotFound(f"No {SERVICE_TYPE[role]} wallet is registered on {network.slug}", {"network": network.slug})
-        place = form_of(self._rules, network, wallet.address)
-        wanted: list[tuple[type[Any], dict[str, str]]] = [(Observed, {"network": network.id})]
-        wanted += [(WalletBalance, {"network": network.id, "address": place, "asset": coin.asset}) for coin in coins]
-        if waits:
-            shared_out = [coin for coin in coins if distributes(coin)]
-            wanted += [(Distribution, {"network": network.id, "address": place, "asset": coin.asset}) for coin in shared_out]
-        observed, *found = self._store.get_many(wanted)
-        balances: list[WalletBalance | None] = found[: len(coins)]
-        records: list[Distribution | None] = found[len(coins) :]
-        reasons = {one.asset: one.reason for one in records if one is not None and one.reason is not None}
-        return WalletRead(wallet, {balance.asset: balance for balance in balances if balance is not None}, observed, reasons)
-
-    def every(self, networks: Sequence[Network], coins_of: Callable[[Network], Sequence[Coin]]) -> list[WalletRead]:
-        """The wallets of these networks with the balances of their coins, as `read` gives them for operators, in a few reads
-        together. Raises Unavailable."""
-        placed = [(network, role) for network in networks for role in SERVICE_ROLES]
-        found: list[Wallet | None] = self._store.get_many([wallet_key(network.id, role) for network, role in placed])
-        wanted: dict[tuple[type[Any], tuple[str, ...]], dict[str, str]] = {}
-        parts: list[tuple[Wallet, list[dict[str, str]]]] = []
-        for (network, _), wallet in zip(placed, found, strict=True):
-            if wallet is None:
-                continue
-            place = form_of(self._rules, network, wallet.address)
-            keys = [{"network": network.id, "address": place, "asset": coin.asset} for coin in coins_of(network)]
-            parts.append((wallet, keys))
-            wanted[Observed, (network.id,)] = {"network": network.id}
-            for kind in (WalletBalance, Distribution):
-                wanted |= {(kind, tuple(key.values())): key for key in keys}
-        answers = self._store.get_many([(kind, key) for (kind, _), key in wanted.items()])
-        known = {name: record for name, record in zip(wanted, answers, strict=True) if record is not None}
-        return [_put_together(wallet, keys, known) for wallet, keys in parts]
-
-    def _wallet(self, network: Network, role: Role) -> Wallet | None:
-        """Remembered for a while once it is there: a request for its balances then reads these alone."""
-        now = time.monotonic()
-        known = self._known.get((network.id, role))
-        if known is not None and now - known[0] < REMEMBERED_SECONDS:
-            return known[1]
-        wallet = wallet_of(self._store, network.id, role)
-        if wallet is not None:
-            self._known[network.id, role] = (now, wallet)
-        return wallet
-
 
 def _tell(wallet: Wallet, before: Wallet | None, key: str, by: str, *, rehearsed: bool) -> None:
     """An ALARM: a registered wallet is sent the operator's coins, so nobody registers one unseen."""
-    name = SERVICE_TYPE[wallet.role]
+    name = SERVICE_TYPE[wallet.role] + (f" (slot {wallet.slot})" if wallet.slot else "")
     if before is None:
         log.error("ALARM %s: the %s wallet was registered: %s (%s), by %s", wallet.network, name, wallet.address, key, by)
         return
@@ -322,14 +272,3 @@ def _tell(wallet: Wallet, before: Wallet | None, key: str, by: str, *, rehearsed
         log.warning("%s: the %s wallet was replaced: %s (%s), by %s", wallet.network, name, instead, key, by)
         return
     log.error("ALARM %s: the %s wallet was replaced: %s (%s), by %s", wallet.network, name, instead, key, by)
-
-
-def _put_together(
-    wallet: Wallet, keys: Sequence[Mapping[str, str]], known: Mapping[tuple[type[Any], tuple[str, ...]], Any]
-) -> WalletRead:
-    """A wallet with what was read of it, by kind and key."""
-    names = [tuple(key.values()) for key in keys]
-    balances: list[WalletBalance] = [known[WalletBalance, name] for name in names if (WalletBalance, name) in known]
-    records: list[Distribution] = [known[Distribution, name] for name in names if (Distribution, name) in known]
-    waits = {} if wallet.role == "cold" else {one.asset: one.reason for one in records if one.reason is not None}
-    return WalletRead(wallet, {one.asset: one for one in balances}, known.get((Observed, (wallet.network,))), waits)

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from chalicelib.domain.addresses.addresses import RetiredWallet, Role, Wallet
 from chalicelib.domain.ids import NetworkId
-from chalicelib.usecases.base.current_wallets import wallets_of
+from chalicelib.usecases.base.current_wallets import current_wallets
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.lookup import retired_wallets, wallet_at
 
@@ -31,9 +31,9 @@ def signing_wallets(store: Store, network: NetworkId) -> list[Wallet]:
 
     Current ones are read first: one that is replaced between the two reads is in the second.
     """
-    current = wallets_of(store, network)
+    current = current_wallets(store, network)
     retired = [old.wallet for old in retired_wallets(store, network)]
-    return [wallet for wallet in (*current, *retired) if wallet is not None and wallet.role in SIGN]
+    return [wallet for wallet in (*current, *retired) if wallet.role in SIGN]
 
 
 def draining(store: Store, network: NetworkId, role: Role) -> list[RetiredWallet]:

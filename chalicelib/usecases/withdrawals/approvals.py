@@ -111,7 +111,7 @@ class Approvals:
                 return after
             after = replace(after, pending_reason=None, line=ready_order(before.tenant, now))
             news, work = News(now), payout_work(after)
-            news.command(line_command(work))
+            news.command(line_command(work, self._slots(before)))
             self._store.commit([Save(after), *waited_for(before), Open(work), *news.emit()])
             return after
 
@@ -160,9 +160,12 @@ class Approvals:
         accepted = replace(before.fee_wait, accepted_by=approver.key_id)
         after = replace(next_version(before), fee_wait=accepted, pending_reason=None, updated_at=news.at)
         after = replace(after, line=ready_order(before.tenant, news.at))
-        news.command(line_command(payout_work(after)))
+        news.command(line_command(payout_work(after), self._slots(before)))
         self._store.commit([*moved_in_line(before, after), *news.emit()])
         return after
+
+    def _slots(self, withdrawal: Withdrawal) -> int:
+        return catalogue_views(self._store, withdrawal)[1].payout_slots(withdrawal.network)
 
     def _given_back(self, before: Withdrawal, why: str) -> Withdrawal:
         now = self._clock.now_ms()

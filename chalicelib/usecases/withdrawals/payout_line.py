@@ -1,8 +1,12 @@
-"""The payout line of a hot wallet: round robin over merchants, however many payouts one of them has waiting.
+"""The payout line of a network: round robin over merchants, however many payouts one of them has waiting.
 
 A message says that there is one more payout to make, not which (`line_command`). The worker that gets it takes the
 next merchant that has one ready, behind the merchant that was served last, and that merchant's oldest. So a batch of a hundred is a
 hundred turns, and another merchant's payment has the next one. Finding it is one page of open work, however much is open.
+
+A network with several hot wallets has a turn (`PayoutLine`) for each: workers of different slots take from the same line, and leave
+alone what is in another slot's hand. Where two take the same payout all the same, one of them begins it, and the other goes on with
+that: a withdrawal names its wallet from then on.
 
 A payout that was tried and has to wait leaves the line: with a stored reason (`payouts/checks`), or for half a minute. A payment
 whose worker died goes first, since its nonce may hold up all others, but no more than `MOST_TRIES` times.
@@ -13,8 +17,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 
+from chalicelib.domain.addresses.addresses import group_of, seat_of
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.payout_line import IDLE_MS, READY, PayoutLine, aside_order, behind, merchant_in, payout_work
@@ -91,34 +96,44 @@ class Line:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    def take(self, network: NetworkId) -> Work | None:
-        """The next payout in the line, None where none is ready; the line then goes on to the next merchant. Raises Unavailable,
-        and Conflict where other workers took the next payout at the same time too often."""
-        return until_settled(lambda: self._take(network))
+    def take(self, network: NetworkId, slot: int = 0, slots: int = 1) -> Work | None:
+        """The next payout in the line for the hot wallet in `slot`, of so many `slots`; None where none is ready. The line then
+        goes on to the next merchant. Raises Unavailable, and Conflict where other workers took the next payout at the same time
+        too often."""
+        return until_settled(lambda: self._take(network, slot, max(slots, slot + 1)))
 
-    def _take(self, network: NetworkId) -> Work | None:
-        line = self._store.get(PayoutLine, network=network) or PayoutLine(network, version=0)
-        left = self._left_behind(line)
+    def _take(self, network: NetworkId, slot: int, slots: int) -> Work | None:
+        names = [group_of(network, seat_of(number)) for number in range(slots)]
+        found: list[PayoutLine | None] = self._store.get_many([(PayoutLine, {"network": name}) for name in names])
+        line = found[slot] or PayoutLine(NetworkId(names[slot]), version=0)
+        held = {other.hand for other in found if other is not None and other.network != line.network}
+        left = self._left_behind(network, line)
         if left is not None and line.tries < MOST_TRIES:
             self._store.commit([Save(replace(next_version(line), tries=line.tries + 1))])
             return left
         if left is not None:
             log.error("ALARM %s: %s was given up %d times by a worker that died: others go first", network, left.id, line.tries)
             self.leave(left)
-        work = next(in_turns(self._store, network, line.last), None)
+        work = self._free(in_turns(self._store, network, line.last), held)
         if work is None:
             return None
         hand = f"{work.order}#{work.id}"
         self._store.commit([Save(replace(next_version(line), last=merchant_in(work), hand=hand, tries=1))])
         return work
 
-    def _left_behind(self, line: PayoutLine) -> Work | None:
+    def _free(self, ready: Iterator[Work], held: set[str]) -> Work | None:
+        """The first that is in no other slot's hand. Where there is none, the first of all: the worker that had it in hand may have
+        died, or works on it still, which does no harm."""
+        first = list(islice(ready, len(held) + 1))
+        return next((work for work in first if f"{work.order}#{work.id}" not in held), first[0] if first else None)
+
+    def _left_behind(self, network: NetworkId, line: PayoutLine) -> Work | None:
         """The payout last in hand, where it stands there still: its worker has died, or still works on it, which does no harm. A
         payout that left the line and came back stands elsewhere."""
         if not line.hand:
             return None
         order, _, id = line.hand.partition("#")
-        work = Work("payout", line.network, order, id)
+        work = Work("payout", network, order, id)
         tenant, withdrawal_id = payout_parts(work)
         found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         return work if found is not None and _open(found) and payout_work(found) == work else None

@@ -67,10 +67,10 @@ class IdleRetries:
     def __init__(self, store: Store, queues: Queues, clock: Clock, watch: Callable[[], float] = time.monotonic) -> None:
         self._store, self._queues, self._clock, self._watch = store, queues, clock, watch
 
-    def sweep(self, network: NetworkId) -> int:
+    def sweep(self, network: NetworkId, slots: int = 1) -> int:
         """Put payouts in line that have waited for long enough, a bounded number at a time, round robin over merchants and the
         oldest first: one merchant's thousands delay no other. Then ask for those, and for payouts in line whose message was lost;
-        the number of messages sent. Raises Unavailable.
+        the number of messages sent, over so many `slots` (`Network.payout_slots`). Raises Unavailable.
 
         While payments are stopped nothing is asked for; stopped payouts are asked for as soon as payments go on.
         """
@@ -90,7 +90,8 @@ class IdleRetries:
             there = self._store.open_work("payout", network, after=first, upto=behind(READY, "~"), limit=PAGE)
             asked += [work for work in there if now - time_in(work) >= IDLE_MS and work not in asked]
         for work in asked[:ASKED_AT_ONCE]:
-            self._queues.send(line_command(work))
+            # Each time in another slot: the one that it was asked for in may have no money, or a worker that died.
+            self._queues.send(line_command(work, slots, now // 60_000))
         return min(len(asked), ASKED_AT_ONCE) + len(begun.found)
 
     def _due(self, network: NetworkId, now: int, place: str) -> Look[Work]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
+from zlib import crc32
 
 from chalicelib.domain import ledger
+from chalicelib.domain.addresses.addresses import group_of, seat_of
 from chalicelib.domain.catalogue.catalogue import Catalogue, Network
 from chalicelib.domain.catalogue.rates import RatesOf, no_rates
-from chalicelib.domain.ids import TenantId, derived_id, network_parts, tenant_parts
+from chalicelib.domain.ids import NetworkId, TenantId, derived_id, network_parts, tenant_parts
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.refunds.refunds import ending, event_family
@@ -67,13 +69,22 @@ def order_id(withdrawal: Withdrawal) -> str:
 def payout_command(withdrawal: Withdrawal) -> Command:
     """Ask to go on with this withdrawal now, whatever the line says: its nonce or inputs hold up those behind it. One group per
     paying wallet, so that one worker at a time takes a nonce."""
-    return Command("payouts", withdrawal.network, {"tenant": withdrawal.tenant, "id": withdrawal.id})
+    group = group_of(withdrawal.network, seat_of(withdrawal.slot))
+    return Command("payouts", group, {"tenant": withdrawal.tenant, "id": withdrawal.id})
 
 
-def line_command(work: Work) -> Command:
-    """Ask for one more payout of `work`'s network: the line chooses it when the message is handled."""
+def line_command(work: Work, slots: int, again: int = 0) -> Command:
+    """Ask for one more payout of `work`'s network: the line chooses it when the message is handled.
+
+    `slots`: over so many hot wallets the messages are spread (`Network.payout_slots`), each with a group of its own; `again` sends
+    the same payout's next message to another one. An older worker takes the message for the wallet that it knows.
+    """
     tenant, withdrawal_id = payout_parts(work)
-    return Command("payouts", work.lane, {"line": work.lane, "tenant": tenant, "id": withdrawal_id})
+    body = {"line": work.lane, "tenant": tenant, "id": withdrawal_id}
+    if slots < 2:
+        return Command("payouts", work.lane, body)
+    slot = (crc32(withdrawal_id.encode()) + again) % slots
+    return Command("payouts", group_of(NetworkId(work.lane), seat_of(slot)), {**body, "slot": str(slot), "slots": str(slots)})
 
 
 def moved_in_line(before: Withdrawal, after: Withdrawal) -> list[Change]:
@@ -128,7 +139,7 @@ def begun(news: News, views: Views, withdrawal: Withdrawal) -> list[Change]:
     if withdrawal.waits_for_approval:
         return [Save(withdrawal), Open(approval_work(withdrawal)), Save(_request(withdrawal, open=True))]
     work = payout_work(withdrawal)
-    news.command(line_command(work))
+    news.command(line_command(work, views.payout_slots(withdrawal.network)))
     return [Save(withdrawal), Open(work)]
 
 

@@ -31,7 +31,8 @@ class Wallets:
         return self._retired.get(key["address"])
 
     def page(self, kind: type, **_: object) -> Any:
-        return SimpleNamespace(items=list(self._retired.values()), next=None)
+        found: list[Any] = list(self._current.values() if kind is Wallet else self._retired.values())
+        return SimpleNamespace(items=found, next=None)
 
 
 OLD = [RetiredWallet.of(wallet(role, f"old-{role}", number), 5) for number, role in enumerate(("hot", "collector", "cold"))]

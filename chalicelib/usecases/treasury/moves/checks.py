@@ -14,7 +14,7 @@ from chalicelib.domain.money import MOST_SUM
 from chalicelib.domain.treasury.moves import LOANS, Move, MoveKind
 from chalicelib.domain.withdrawals.withdrawals import NonceUse
 from chalicelib.usecases.base.address_forms import form_or_none
-from chalicelib.usecases.base.current_wallets import wallet_of
+from chalicelib.usecases.base.current_wallets import current_wallets
 from chalicelib.usecases.base.kill_switch import PaymentsStopped, closed_to
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.accounts import Explained
@@ -73,9 +73,8 @@ class MoveChecks:
         wanted = self._form(network, move.recipient)
         if move.kind == "filler":
             return [] if wanted == self._form(network, move.source) else None
-        for role in TO[move.kind]:
-            wallet = wallet_of(self._store, network.id, role)
-            if wallet is not None and self._form(network, wallet.address) == wanted:
+        for wallet in current_wallets(self._store, network.id) if TO[move.kind] else ():
+            if wallet.role in TO[move.kind] and self._form(network, wallet.address) == wanted:
                 self._demand_open(wallet)
                 return [Still(wallet)]
         retired = self._store.get(RetiredWallet, network=network.id, address=self._rules.normalize(network.slug, move.recipient))

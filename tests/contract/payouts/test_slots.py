@@ -1,0 +1,227 @@
+"""Several hot wallets on one network, each in a slot: who pays what, what is asked where, and that nothing is paid by two."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.ids import network_parts
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.base.clock import in_realm
+from chalicelib.usecases.base.current_wallets import hot_wallets
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.wallets.signers import signing_wallet
+from chalicelib.wiring import services
+from infra import cli
+from tests.support.reconciling import suspected
+from tests.support.shop import ETHER, Shop, open_shop
+from tests.support.slots import add_slot, fund
+from tests.support.stack import Stack
+from tests.support.treasury import booked
+
+
+@pytest.fixture
+def shop(stack: Stack) -> Iterator[Shop]:
+    with open_shop(stack, ("3", "eth"), ("100", "usdt")) as opened:
+        yield opened
+
+
+def slots(shop: Shop) -> dict[str, int]:
+    return {wallet.address: wallet.slot for wallet in hot_wallets(services().store, shop.realm_network().id)}
+
+
+def ended(shop: Shop, *ids: str) -> list[tuple[str, str]]:
+    """Status and paying address."""
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    found = [shop.withdrawal(id) for id in ids]
+    return [(each["status"], each["from_address"]) for each in found]
+
+
+def test_payouts_are_spread_over_the_slots_and_each_has_its_own_nonces(shop: Shop) -> None:
+    first, second = shop.hot().address, add_slot(shop, 1)
+    fund(shop, second, "2", "eth")
+    asked = [shop.withdraw("0.1") for _ in range(8)]
+    done = ended(shop, *asked)
+    assert {status for status, _ in done} == {"confirmed"}
+    assert {address for _, address in done} == {first, second}
+    orders = [shop.order(id) for id in asked]
+    assert len({(order.wallet, order.nonce) for order in orders}) == 8
+    assert [shop.record(order.withdrawal_id).slot for order in orders] == [slots(shop)[order.wallet] for order in orders]
+    assert shop.paid() == 8 * ETHER // 10
+    assert suspected(shop) == []
+
+
+def test_the_messages_of_each_slot_have_a_group_of_their_own(shop: Shop) -> None:
+    add_slot(shop, 1)
+    for _ in range(8):
+        shop.withdraw("0.1")
+    shop.stack.drain(only=("relay",), hurry=True)
+    network = shop.realm_network().id
+    groups = Counter(message.group_id for message in shop.messages("payout"))
+    assert set(groups) == {network, f"{network}#1"} and sum(groups.values()) == 8
+
+
+def test_a_slot_without_money_leaves_the_payout_to_another(shop: Shop) -> None:
+    add_slot(shop, 1)
+    asked = [shop.withdraw("0.1") for _ in range(6)]
+    assert ended(shop, *asked) == [("confirmed", shop.hot().address)] * 6
+
+
+def test_a_token_is_paid_by_the_slot_that_has_coins_for_its_fee(shop: Shop) -> None:
+    second = add_slot(shop, 1)
+    fund(shop, second, "50", "usdt")
+    asked = [shop.withdraw("5", "usdt") for _ in range(6)]
+    assert ended(shop, *asked) == [("confirmed", shop.hot().address)] * 6
+
+
+def test_the_floor_is_kept_by_all_together(shop: Shop) -> None:
+    """Each keeps its half, whichever of them pays."""
+    second = add_slot(shop, 1)
+    fund(shop, second, "2", "eth")
+    services().wallets.reads.forget(shop.realm_network(), "hot")
+    sent = {"network": "ethereum", "coin": "eth", "hotFloor": "3.8"}
+    answer = shop.stack.call("PUT", "/v1/coins", shop.stack.keys["admin_test"], json=sent)
+    assert answer.status == 200, answer.body
+    before = booked(shop, second, "eth")
+    asked = [shop.withdraw("0.09") for _ in range(4)]
+    done = ended(shop, *asked)
+    assert [status for status, _ in done] == ["confirmed"] * 4
+    assert booked(shop, second, "eth") >= 19 * ETHER // 10
+    assert before > booked(shop, second, "eth") or {address for _, address in done} == {shop.hot().address}
+
+
+def test_what_was_begun_in_a_slot_stays_there_when_its_wallet_is_replaced(shop: Shop) -> None:
+    second = add_slot(shop, 1)
+    fund(shop, second, "2", "eth")
+    asked = [shop.withdraw("0.1") for _ in range(6)]
+    shop.turn()
+    assert cli.main(["--stage", "local", "rotate", "ethereum", "--realm", "test", "--type", "hot", "--slot", "1"]) == 0
+    (retired,) = services().store.every(RetiredWallet)
+    new = next(address for address, slot in slots(shop).items() if slot == 1)
+    assert (retired.address, retired.slot) == (second, 1)
+    for _ in range(4):
+        shop.mine()
+        shop.turn()
+    assert {shop.withdrawal(id)["status"] for id in asked} == {"confirmed"}
+    assert {shop.withdrawal(id)["from_address"] for id in asked} == {shop.hot().address, second}
+    assert booked(shop, second, "eth") < ETHER // 100 < booked(shop, new, "eth")
+    assert services().store.get(RetiredWallet, network=retired.network, address=second).drained_at is not None
+    assert suspected(shop) == []
+
+
+def test_an_order_that_names_another_slot_is_signed_by_nobody(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """A thief who may write orders, and has no key, gains no second payment by it."""
+    second = add_slot(shop, 1)
+    fund(shop, second, "2", "eth")
+    asked = shop.withdraw("0.1")
+    shop.stack.drain(only=("relay",), hurry=True)
+    network, record = shop.realm_network(), shop.record(asked)
+    with in_realm("test"):
+        payouts = services().payouts
+        begun = payouts._beginning.begin(network, record, 0)
+        assert begun is not None and begun.from_address == shop.hot().address
+        order = payouts._orders.built(network, shop.hot(), begun, None)
+        assert order is not None
+        services().store.commit([Save(replace(order, wallet=second, version=order.version + 1))])
+        with caplog.at_level(logging.ERROR), pytest.raises(Exception, match="another wallet"):
+            payouts.pay(record.tenant, record.id, 1)
+    assert "differs from what was approved in wallet" in caplog.text
+    assert shop.order(asked).raw is None
+    services().store.commit([Save(replace(shop.order(asked), wallet=order.wallet, version=order.version + 2))])
+    shop.nudge()
+    assert ended(shop, asked) == [("confirmed", shop.hot().address)]
+
+
+def test_of_two_slots_workers_at_one_payout_one_begins_it(shop: Shop) -> None:
+    second = add_slot(shop, 1)
+    fund(shop, second, "2", "eth")
+    asked = shop.withdraw("0.1")
+    shop.stack.drain(only=("relay",), hurry=True)
+    record = shop.record(asked)
+    with in_realm("test"):
+        payouts = services().payouts
+        real = payouts._store.commit
+        met: list[str] = []
+
+        def commit(changes: object) -> None:
+            if not met:
+                met.append("the other slot's worker is first")
+                payouts.pay(record.tenant, record.id, 1)
+            real(changes)
+
+        payouts._store.commit = commit  # type: ignore[method-assign]
+        try:
+            assert payouts.pay(record.tenant, record.id, 0) == "done"
+        finally:
+            payouts._store.commit = real  # type: ignore[method-assign]
+    assert met
+    assert [(order.wallet, order.nonce) for order in services().store.every(PaymentOrder)] == [(second, 0)]
+    assert ended(shop, asked) == [("confirmed", second)]
+    assert shop.paid() == ETHER // 10
+
+
+def test_an_older_version_finds_no_key_for_what_a_slot_has_begun(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads slot 0 of each role, by its key, and signs with no other wallet than the one that the withdrawal names."""
+    second = add_slot(shop, 1)
+    store, network = services().store, shop.realm_network().id
+    older = [store.get(Wallet, network=network, role=role) for role in ("hot", "collector", "cold")]
+    assert second not in {wallet.address for wallet in older if wallet is not None}
+    found = signing_wallet(store, network, second)
+    assert found is not None and (found.address, found.slot) == (second, 1)
+
+
+def test_reads_show_slot_0_with_the_sums_and_each_slot_by_itself(shop: Shop) -> None:
+    second = add_slot(shop, 1)
+    fund(shop, second, "2", "eth")
+    shop.wait(61)
+    shop.turn()
+    shown = shop.get("/v1/addresses/hot-wallet/ethereum")
+    assert shown["address"] == shop.hot().address
+    assert [(each["slot"], each["address"]) for each in shown["wallets"]] == [(0, shop.hot().address), (1, second)]
+
+    def ether(balances: list[dict[str, str]]) -> tuple[float, float]:
+        (found,) = [each for each in balances if each["coin"] == "eth"]
+        return float(found["balance"]), float(found["onChainBalance"])
+
+    each = [ether(wallet["balances"]) for wallet in shown["wallets"]]
+    assert each[1] == (2.0, 2.0)
+    assert ether(shown["balances"]) == (each[0][0] + 2, each[0][1] + 2)
+    listed = shop.stack.call("GET", "/v1/addresses/service-wallets", shop.stack.keys["admin_test"]).json
+    (hot,) = [each for each in listed if (each["network"], each["walletType"]) == ("ethereum", "hot")]
+    assert (
+        hot["wallets"] == shop.stack.call("GET", "/v1/addresses/hot-wallet/ethereum", shop.stack.keys["admin_test"]).json["wallets"]
+    )
+
+
+@pytest.mark.parametrize(("role", "network", "slot", "why"), [
+    ("hot", "tron", 1, "for hot wallets of EVM networks"),
+    ("hot", "bitcoin", 1, "for hot wallets of EVM networks"),
+    ("collector", "ethereum", 1, "for hot wallets of EVM networks"),
+    ("hot", "ethereum", 10, "for hot wallets of EVM networks"),
+    ("hot", "ethereum", -1, "for hot wallets of EVM networks"),
+])  # fmt: skip
+def test_there_are_slots_where_they_help(shop: Shop, role: str, network: str, slot: int, why: str) -> None:
+    wired = services()
+    with pytest.raises(BusinessRule, match=why):
+        wired.wallets.registering(None, wired.catalogue("test").networks[network], role, by="a test", slot=slot)  # type: ignore[arg-type]
+
+
+def test_one_key_is_in_one_slot(shop: Shop) -> None:
+    key, wired = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80", services()
+    network = shop.realm_network()
+    add_slot(shop, 1, private_key=key)
+    with in_realm("test"), pytest.raises(BusinessRule, match="is the hot wallet already"):
+        wired.wallets.registering(None, network, "hot", by="a test", slot=2, private_key=key).run()
+    with in_realm("test"), pytest.raises(BusinessRule, match="already"):
+        wired.wallets.registering(None, network, "hot", by="a test", slot=1).run()
+    stored = wired.store.get(Network, id=network.id)
+    assert (stored.payout_slots, network_parts(stored.id)[1]) == (2, "ethereum")
