@@ -203,7 +203,8 @@ FUNCTIONS: dict[str, Rights] = {
             "tenants": ("Scan",),
             # Stakes, moves, and the deposits of an address on networks of coins.
             "records": READ,
-            "ledger": READ,
+            # Scan: pages of it each time, through all addresses that have something.
+            "ledger": (*READ, "Scan"),
             # Scan: a page of it each time, round all watched addresses. PutItem: how far a run has come, and its report.
             "chain": (*READ, *PUT, "Scan"),
             "payouts": GET,

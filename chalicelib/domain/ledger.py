@@ -405,3 +405,8 @@ class WalletBalance:
     held: int = 0
     small: int = 0
     aside: int = 0
+
+    @property
+    def emptied(self) -> bool:
+        """Whether the ledger has nothing there, and nothing waits there."""
+        return not (self.units or self.pending or self.held or self.small or self.aside)

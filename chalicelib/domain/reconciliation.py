@@ -28,6 +28,8 @@ MOST_SUSPECTS = 500
 """Places that wait for a second look. Where more differ, those beyond are believed at once."""
 MOST_LOOKS = 5
 MOST_PASSES = 3
+PARTS = 7
+"""A daily run looks at one of so many parts of the emptied addresses: at each of them once a week."""
 SECOND_LOOK_MS = 60_000
 """The least time between two comparisons of a place that differs: by then a poll has posted what it had under way."""
 STANDS_STILL_MS = 600_000
@@ -194,7 +196,9 @@ class Comparison:
     `first_block` and `last_block` bound the blocks that places were compared at. `found` counts differences, of which the first
     MOST_LISTED are in `differences`; those after them are stored in `parts` parts, but the last, that are in `more`. `worst` has
     one of each coin (`worst_of`). `skipped` names the first of `unread` places that could not be compared. `trouble` says why it
-    can not go on now, since `trouble_since`. Times in milliseconds since 1970.
+    can not go on now, since `trouble_since`. `part` is the part of the emptied addresses that it looks at; None: every address.
+    `kept` is the version that was stored with `part`: an older version of the service writes neither. Times in milliseconds since
+    1970.
     """
 
     network: NetworkId
@@ -218,6 +222,8 @@ class Comparison:
     unread: int = 0
     trouble: str | None = None
     trouble_since: int | None = None
+    part: int | None = None
+    kept: int = 0
     version: int = 1
 
     @property
@@ -300,8 +306,12 @@ class Comparison:
     def over_again(self) -> Comparison:
         """This run from its start. The balances owed now become those owed before."""
         sums = tuple(CoinSums(each.asset, owed_before=each.owed) for each in self.sums)
-        empty = Comparison(self.network, self.run, self.started_at, self.updated_at, version=self.version)
-        return replace(empty, phase="walk", passes=self.passes + 1, sums=sums)
+        return replace(self.begun_anew(), phase="walk", passes=self.passes + 1, sums=sums)
+
+    def begun_anew(self) -> Comparison:
+        """This run as it began."""
+        started = Comparison(self.network, self.run, self.started_at, self.updated_at, version=self.version)
+        return replace(started, part=self.part, kept=self.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +388,16 @@ class Whole:
     reports: Sequence[ComparisonReport] = field(default_factory=tuple)
     at: int = 0
     """When it was read, in milliseconds since 1970."""
+
+
+def part_after(last: Comparison | None) -> int | None:
+    """The part that the daily run after `last` looks at: the next one, or the same where `last` is not complete. The first run
+    looks at every address."""
+    if last is None:
+        return None
+    if last.part is None or last.trouble is None:
+        return 0 if last.part is None else (last.part + 1) % PARTS
+    return last.part
 
 
 def worst_of(differences: Iterable[Difference]) -> tuple[Difference, ...]:

@@ -306,8 +306,12 @@ class DynamoStore:
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
 
-    def sweep(self, kind: type[R], /, *, limit: int, after: str | None = None, **beginning: str) -> Page[R]:
+    def sweep(
+        self, kind: type[R], /, *, limit: int, after: str | None = None, segment: tuple[int, int] | None = None, **beginning: str
+    ) -> Page[R]:
         """One step through the table of a kind: of the next `limit` items behind `after` those whose keys begin with these fields.
+        `segment` (n, of so many) is a part of it, as a parallel scan reads it. It is the same part each time, since an item's hash
+        is: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Scan.html#Scan.ParallelScan
 
         Eventually consistent. Items lie in the order of their partition keys' hashes, so that one that comes in between moves no
         other, and `after` may be gone meanwhile. Raises Unavailable.
@@ -319,6 +323,8 @@ class DynamoStore:
             "FilterExpression": "begins_with(pk, :b)",
             "ExpressionAttributeValues": {":b": {"S": beginning_of(kind, beginning)}},
         }
+        if segment is not None:
+            request["Segment"], request["TotalSegments"] = segment
         if after is not None:
             pk, _, sk = after.partition("\n")
             request["ExclusiveStartKey"] = {"pk": {"S": pk}, "sk": {"S": sk}}

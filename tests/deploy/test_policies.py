@@ -291,11 +291,11 @@ def test_nothing_is_open_ended(function: str, stage: str) -> None:
             assert "*" not in action
             assert action not in ("dynamodb:DeleteTable", "dynamodb:UpdateTable", "sqs:PurgeQueue")
             # Polls and reconciliation read a page of one table on their way round all watched addresses, and reconciliation the
-            # merchants. Nobody else may go through a table.
+            # merchants and the addresses that have something. Nobody else may go through a table.
             if action == "dynamodb:Scan":
                 (table,) = statement["Resource"]
                 through = (function, table.removeprefix(f"arn:aws:dynamodb:*:*:table/gateway-{stage}-"))
-                assert through in {("poll", "chain"), ("reconciliation", "chain"), ("reconciliation", "tenants")}
+                assert through in {("poll", "chain"), *(("reconciliation", each) for each in ("chain", "tenants", "ledger"))}
         for arn in statement["Resource"]:
             if "Condition" not in statement:
                 assert f"gateway-{stage}" in arn

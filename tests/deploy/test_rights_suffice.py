@@ -16,6 +16,7 @@ import pytest
 from chalicelib import wiring
 from chalicelib.api.routes import ROUTES
 from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.times import iso
 from chalicelib.encoding import base58check
 from chalicelib.usecases.catalogue.rates import Quote
@@ -312,6 +313,9 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     # The way round all addresses, which only polls of live EVM networks go.
     recorder.function = "poll_ethereum"
     assert services().store.sweep(Watched, limit=10, realm="test", family="evm").next
+    # What a daily run goes through besides; the one above was ordered, and looked at every address.
+    recorder.function = "reconciliation"
+    assert services().store.sweep(WalletBalance, limit=10, network="test:ethereum").next
 
     journey.archive(found_behind)
     at_work = {function for function, _, _ in recorder.calls}

@@ -134,7 +134,7 @@ class Shop:
         """What one look at every place finds that the chain has otherwise than the ledger."""
         run = services().reconciliation_run(services().catalogue("live").networks["litecoin"])
         watched = [each for each in services().store.every(Watched) if each.realm == "live" and "litecoin" in each.networks]
-        looks = run._looks.look(run._places(watched))
+        looks = run._looks.look(run._walk.places(watched))
         return [seen for seen in looks if not isinstance(seen, Seen) or seen.difference]
 
 

@@ -172,8 +172,11 @@ class Store(Protocol):
         """All records of a kind, by a scan: for the operator's checks, never on a request's path."""
         ...
 
-    def sweep(self, kind: type[R], /, *, limit: int, after: str | None = None, **beginning: str) -> Page[R]:
+    def sweep(
+        self, kind: type[R], /, *, limit: int, after: str | None = None, segment: tuple[int, int] | None = None, **beginning: str
+    ) -> Page[R]:
         """One step through the whole table of a kind: of the next `limit` items those whose key begins with these fields.
+        `segment` (n, of so many): through that part of the table alone, which has its keys by their hashes.
 
         For schedules, never on a request's path. `next` is None at the table's end. A record that is new may be missed this time.
         """

@@ -11,7 +11,7 @@ A comparison may still meet a poll between two of its own writes. So a differenc
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from chalicelib.domain.chain import Cursor, Receipt
@@ -49,6 +49,14 @@ class Looks(Protocol):
         """The comparison of each place. Raises Unavailable, but where one token alone can not be read."""
         ...
 
+    def holding(self, places: Sequence[Place]) -> list[Place]:
+        """Those of `places` where the chain has something; asked where looking is `everywhere`. Raises Unavailable."""
+        ...
+
+    def touched(self) -> Collection[str]:
+        """The addresses (storage form) that transactions in flight take from, or bring to. Raises Unavailable."""
+        ...
+
 
 class _Accounts:
     """The parts of both comparisons."""
@@ -61,6 +69,12 @@ class _Accounts:
 
     def form(self, contract: str | None) -> str | None:
         return self._context.contract_form(contract)
+
+    def holding(self, places: Sequence[Place]) -> list[Place]:
+        return list(places)
+
+    def touched(self) -> Collection[str]:
+        return {address for way in self._ways.read() for address in way.addresses}
 
     def _cursor(self) -> Cursor:
         cursor = self._store.get(Cursor, network=self._network.id)
@@ -146,9 +160,24 @@ class LooksAtABlock(_Accounts):
 
     def look(self, places: Sequence[Place]) -> list[Seen | Unread]:
         """Compare all places at the same block. Raises Unavailable, also where a fallback node says otherwise."""
+        number, block_hash = self._final()
+        held, unread = self._told(places, number, block_hash)
+        places = [place for place in places if place.key in held]
+        ways = self._ways.read()
+        ledger = self._ledger(places)
+        awaited = self._awaited(number) if any(wallet.pending for wallet in ledger.values()) else {}
+        found = self._effects(ways, places, number)
+        return [*(_seen(p, ledger[p.key], awaited.get(p.key, 0), found, held[p.key], number) for p in places), *unread]
+
+    def holding(self, places: Sequence[Place]) -> list[Place]:
+        """Where a token can not be read, nothing: an address that has some of it is compared by its balance, and told then."""
+        held, _ = self._told(places, *self._final())
+        return [place for place in places if held.get(place.key)]
+
+    def _told(self, places: Sequence[Place], number: int, block_hash: str) -> tuple[dict[PlaceKey, int], list[Seen | Unread]]:
+        """What the chain has at each place at that block, and the places that could not be read."""
         if not isinstance(self._reader, Balances):
             raise Unavailable(f"{self._network.id}: its node knows no balances at a block")
-        number, block_hash = self._final()
         held: dict[PlaceKey, int] = {}
         unread: list[Seen | Unread] = []
         for contract in dict.fromkeys(place.contract for place in places):
@@ -161,12 +190,7 @@ class LooksAtABlock(_Accounts):
                 unread += [_unread(place, number, error) for place in wanted]
                 continue
             held |= {place.key: units for place, units in zip(wanted, told, strict=True)}
-        places = [place for place in places if place.key in held]
-        ways = self._ways.read()
-        ledger = self._ledger(places)
-        awaited = self._awaited(number) if any(wallet.pending for wallet in ledger.values()) else {}
-        found = self._effects(ways, places, number)
-        return [*(_seen(p, ledger[p.key], awaited.get(p.key, 0), found, held[p.key], number) for p in places), *unread]
+        return held, unread
 
     def _final(self) -> tuple[int, str]:
         """The newest block that has its confirmations and was scanned: what it holds is credited, or waits to be. Of a network that

@@ -1,4 +1,4 @@
-"""A reconciliation run of one network: page by page through all watched addresses, as far as the time allows, and on from there.
+"""A reconciliation run of one network: step by step through its places (`walk`), as far as the time allows, and on from there.
 
 One record has the whole state of a run. Each step ends in one commit of it, by its version. So a step that dies has done nothing,
 of two workers at once one counts, and a step that is done is never done again. A network that can not be read now is retried for
@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from chalicelib.domain.addresses.addresses import Watched, family_key
 from chalicelib.domain.catalogue.coin_settings import collects
 from chalicelib.domain.ids import AssetId, TenantId, new_id, tenant_id
 from chalicelib.domain.ledger import Balance, WalletBalance
@@ -29,6 +28,7 @@ from chalicelib.domain.reconciliation import (
     Seen,
     Unread,
     owed_by,
+    part_after,
 )
 from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.network_context import NetworkContext
@@ -38,6 +38,7 @@ from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.ports.store import Span
 from chalicelib.usecases.reconciliation.accounts import Looks
 from chalicelib.usecases.reconciliation.reports import parts_of
+from chalicelib.usecases.reconciliation.walk import Walk
 from chalicelib.usecases.wallets.sweep_candidates import hint, open_hint
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
@@ -47,8 +48,6 @@ Step = Literal["idle", "on", "waits"]
 """`idle`: no run is open; `on`: there is more to do now; `waits`: for a block, for time, or for a node."""
 AGAIN_AT_ONCE = 25
 """Suspects that one step looks at."""
-MOST_PLACES = 5_000
-"""Places that one step looks at: if all of them differ, their parts are one transaction."""
 MOST_KNOWN = 25
 """Parts of the last report in which it is looked for when a difference was first seen."""
 _MERCHANTS = 500
@@ -59,7 +58,7 @@ class ReconciliationRun:
 
     def __init__(self, context: NetworkContext, looks: Looks, clock: Clock, page: int = 500) -> None:
         self._context, self._network, self._store = context, context.network, context.store
-        self._looks, self._clock, self._page = looks, clock, page
+        self._looks, self._clock, self._walk = looks, clock, Walk(context, looks, page)
         self._since: tuple[str, Mapping[tuple[str, AssetId, bool], int]] = ("", {})
 
     def begin(self) -> bool:
@@ -77,7 +76,10 @@ class ReconciliationRun:
         if state is not None and not ordered and now - state.started_at < EVERY_MS:
             return False
         version = version_after(state)
-        self._store.commit([Save(Comparison(self._network.id, new_id("rec", now), now, now, version=version))])
+        part = None if ordered else part_after(state)
+        self._store.commit(
+            [Save(Comparison(self._network.id, new_id("rec", now), now, now, part=part, version=version, kept=version))]
+        )
         return True
 
     def work(self, more: Callable[[], bool]) -> Step:
@@ -92,6 +94,9 @@ class ReconciliationRun:
         state = self._store.get(Comparison, network=self._network.id)
         if state is None or not state.open:
             return "idle"
+        if state.kept != state.version:
+            # An older version wrote it last, and knows nothing of parts: what it went through is not what a sum is made of.
+            state = state.begun_anew()
         try:
             after = self._next(state)
         except (Unavailable, Halted, LookupError) as error:
@@ -111,7 +116,8 @@ class ReconciliationRun:
 
     def _commit(self, before: Comparison, after: Comparison) -> Step:
         now = self._clock.now_ms()
-        after = replace(after, updated_at=now, version=version_after(before))
+        version = version_after(before)
+        after = replace(after, updated_at=now, version=version, kept=version)
         after, full = after.parted()
         changes: list[Change] = []
         if full or not after.open:
@@ -170,16 +176,12 @@ class ReconciliationRun:
         return state.over_again() if state.unsure else replace(state, phase="done")
 
     def _walked(self, state: Comparison) -> Comparison:
-        """After a look at the next watched addresses."""
-        network = self._network
-        coins = self._context.coins()
-        rows = max(1, min(self._page, MOST_PLACES // (len(coins) + 1)))
-        page = self._store.sweep(Watched, limit=rows, after=state.after or None, realm=network.realm, family=family_key(network))
-        places = self._places([watched for watched in page.items if watched.holds_on(network.slug)])
+        """After a look at the next places."""
+        places, after = self._walk.step(state)
         seen = self._looks.look(places) if places else []
         self._hint(seen)
         state = state.seeing(seen, self._clock.now_ms(), self._known())
-        return replace(state, after=page.next or "", phase="walk" if page.next is not None else "again")
+        return replace(state, after=after or "", phase="walk" if after is not None else "again")
 
     def _hint(self, seen: Sequence[Seen | Unread]) -> None:
         """Open hints for balances at deposit addresses, which may have to be collected: each run anew, whatever became of older
@@ -194,24 +196,6 @@ class ReconciliationRun:
             place = each.place
             if isinstance(each, Seen) and place.role == "user" and place.asset in coins and each.units > 0:
                 hint(self._store, network, WalletBalance(network.id, place.address, place.asset, each.units))
-
-    def _places(self, addresses: Sequence[Watched]) -> list[Place]:
-        """The places of these addresses. Where each costs a request, those that the ledger knows of, and service wallets'."""
-        network = self._network
-        coins = self._context.coins()
-        places = [
-            Place(watched.address, watched.role, coin.asset, self._looks.form(coin.contract))
-            for watched in addresses
-            for coin in coins
-        ]
-        if not self._looks.everywhere:
-            keys = [(WalletBalance, {"network": network.id, "address": p.address, "asset": p.asset}) for p in places]
-            known = self._store.get_many(keys) if keys else []
-            places = [p for p, wallet in zip(places, known, strict=True) if wallet is not None or p.role != "user"]
-        if network.family == "tron":
-            native = self._context.native().asset
-            places += [Place(w.address, w.role, native, None, True) for w in addresses if w.role == "hot"]
-        return places
 
     def _looked_again(self, state: Comparison) -> Comparison | None:
         if not state.suspects:

@@ -7,7 +7,7 @@ behind our back is missing. A payment that no scan recorded can not be found thi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -68,6 +68,14 @@ class LooksAtCoins:
 
     def form(self, contract: str | None) -> str | None:
         return contract
+
+    def holding(self, places: Sequence[Place]) -> list[Place]:
+        return list(places)
+
+    def touched(self) -> Collection[str]:
+        way = _Way()
+        self._moves(way)
+        return way.in_flight.keys()
 
     def look(self, places: Sequence[Place]) -> list[Seen | Unread]:
         """The comparison of each place. Raises Unavailable."""

@@ -252,7 +252,7 @@ def test_dying_anywhere_loses_nothing_and_two_at_once_count_once(shop: Shop, mon
 
     def small() -> ReconciliationRun:
         made = run_of(shop)
-        made._page = 20
+        made._walk._page = 20
         return made
 
     while not small().begin():

@@ -1,0 +1,191 @@
+"""A daily run compares every address that has something, and one of seven parts of the emptied ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from chalicelib.chains.sandbox.ledger import Tx
+from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.reconciliation import EVERY_MS, PARTS, Comparison, ComparisonReport, Place, part_after
+from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.reconciliation import walk
+from chalicelib.usecases.reconciliation.accounts import LooksAtNow
+from chalicelib.wiring import services
+from chalicelib.wiring.reconciliation import ReconciliationWiring
+from tests.support.reconciling import THIEF, USDT, run_of, second_look, sums
+from tests.support.shop import ETHER, Shop, open_shop
+from tests.support.stack import Stack
+
+
+@pytest.fixture
+def shop(stack: Stack) -> Iterator[Shop]:
+    with open_shop(stack) as made:
+        yield made
+
+
+def steal(shop: Shop, address: str, units: int) -> None:
+    """Whoever has the key moves tokens, and the service knows nothing of it."""
+    chain, contract = shop.chain(), shop.coin("usdt").contract
+    source, nonce = chain.form(address), chain.nonce(address)
+    assert contract is not None
+    chain.submit(
+        Tx(f"0x{random.Random(f'{source}{nonce}').randbytes(32).hex()}", source, THIEF, chain.form(contract), units, 0, nonce)
+    )
+
+
+def a_day(shop: Shop) -> ComparisonReport:
+    """The next daily run."""
+    shop.wait(EVERY_MS // 1000 + 1)
+    run = run_of(shop)
+    assert run.begin()
+    for _ in range(90):
+        step = run.step()
+        if step == "idle":
+            break
+        if step == "waits":
+            second_look(shop)
+    found = services().store.get(ComparisonReport, network=shop.realm_network().id)
+    assert found is not None and step == "idle"
+    return found
+
+
+def state(shop: Shop) -> Comparison:
+    found = services().store.get(Comparison, network=shop.realm_network().id)
+    assert found is not None
+    return found
+
+
+class Everywhere(LooksAtNow):
+    """Asks of every address, as live EVM networks are: those that have something are then compared."""
+
+    everywhere = True
+
+    def __init__(self, context: NetworkContext) -> None:
+        super().__init__(context)
+        self.asked: list[str] = []
+
+    def holding(self, places: Sequence[Place]) -> list[Place]:
+        self.asked += {place.address for place in places}
+        return [place for place in places if self._held(place)]
+
+
+def weekly(shop: Shop, patch: pytest.MonkeyPatch) -> Everywhere:
+    """Looks that note who was asked for; pages are small."""
+    looks = Everywhere(services().context(shop.realm_network()))
+    patch.setattr(walk, "ENOUGH", 2)
+    patch.setattr(ReconciliationWiring, "comparison", lambda self, network: looks)
+    return looks
+
+
+def test_a_week_looks_at_each_emptied_address_and_a_day_at_each_that_has_something(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = weekly(shop, monkeypatch)
+    shop.credit("1.5")
+    shop.credit("20", "usdt")
+    empty = {shop.chain().form(shop.invoice("1")["address"]) for _ in range(12)}
+    assert a_day(shop).clean and state(shop).part is None, "the first run looks at all"
+    days = []
+    for number in range(PARTS):
+        looks.asked = []
+        found = a_day(shop)
+        assert state(shop).part == number and found.complete and found.clean
+        eth, usdt = sums(found, "eth"), sums(found, "usdt")
+        assert (eth.owed, usdt.owed) == (15 * ETHER // 10, 20 * USDT) and eth.solvent and usdt.solvent
+        assert eth.held == eth.expected >= eth.owed and usdt.held == usdt.expected >= usdt.owed
+        days.append(empty.intersection(looks.asked))
+    assert set().union(*days) == empty and sum(map(len, days)) == len(empty), "each of them on one day"
+    a_day(shop)
+    assert state(shop).part == 0
+
+
+def test_networks_that_answer_one_by_one_are_compared_in_parts_too(shop: Shop) -> None:
+    shop.credit("1.5")
+    a_day(shop)
+    for _ in range(2):
+        found = a_day(shop)
+        assert found.clean and sums(found, "eth").solvent and sums(found, "eth").held >= sums(found, "eth").owed == 15 * ETHER // 10
+
+
+def test_what_is_stolen_is_found_on_any_day(shop: Shop) -> None:
+    shop.credit("20", "usdt")
+    a_day(shop)
+    assert a_day(shop).clean
+    (lying,) = (w for w in services().store.every(WalletBalance) if w.asset.endswith("m:usdt") and w.units == 20 * USDT)
+    steal(shop, lying.address, 20 * USDT)
+    found = a_day(shop)
+    assert [each.address for each in found.differences] == [lying.address] and state(shop).part == 1
+
+
+def test_what_nobody_recorded_is_found_within_a_week(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    weekly(shop, monkeypatch)
+    address = shop.chain().form(shop.invoice("1")["address"])
+    a_day(shop)
+    reader = services().reader(shop.realm_network())
+    balance = reader.balance
+    more = {address: 7}
+    monkeypatch.setattr(reader, "balance", lambda at, contract=None: balance(at, contract) + (0 if contract else more.get(at, 0)))
+    found = [len(a_day(shop).differences) for _ in range(PARTS)]
+    assert sorted(found) == [0] * (PARTS - 1) + [1]
+
+
+def test_an_address_from_where_something_is_in_flight_is_no_emptied_one(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what is on its way would be in no sum, and merchants' money would seem to be missing."""
+    looks = weekly(shop, monkeypatch)
+    shop.credit("1.5")
+    (there,) = {w.address for w in services().store.every(WalletBalance) if w.units == 15 * ETHER // 10}
+    emptied = walk.Walk(services().context(shop.realm_network()), looks, 500)
+    kept = {"after": "=", "part": 0, "phase": "walk"}
+    begun = replace(Comparison(shop.realm_network().id, "rec", 0, 0), **kept)
+
+    def seen() -> set[str]:
+        found, at = set(), begun
+        while True:
+            stop = emptied.step(at)
+            found |= {place.address for place in stop.places}
+            if stop.next is None:
+                return found
+            at = replace(begun, after=stop.next)
+
+    assert seen() == {there}
+    monkeypatch.setattr(WalletBalance, "emptied", property(lambda self: True))
+    assert seen() == set()
+    monkeypatch.setattr(looks, "touched", lambda: {there})
+    assert seen() == {there}
+    others: set[str] = set()
+    for part in range(PARTS):
+        others |= {place.address for place in emptied.step(replace(begun, part=part, after="@")).places}
+    assert there not in others, "it is not compared twice"
+
+
+def test_a_run_that_an_older_version_went_on_with_begins_anew(shop: Shop) -> None:
+    """It writes neither the part nor that it knows of parts: what it went through is not all that a sum is made of."""
+    shop.credit("1.5")
+    a_day(shop)
+    shop.wait(EVERY_MS // 1000 + 1)
+    run = run_of(shop)
+    assert run.begin()
+    for _ in range(3):
+        run.step()
+    mine = state(shop)
+    assert mine.phase == "walk" and mine.part == 0 and mine.after
+    older = replace(mine, after="", phase="again", part=None, kept=0, version=mine.version + 1)
+    services().store.commit([Save(older)])
+    run.step()
+    assert (state(shop).part, state(shop).sums[0].places) == (None, 0)
+    while run.step() != "idle":
+        pass
+    found = services().store.get(ComparisonReport, network=shop.realm_network().id)
+    assert found is not None and found.clean and sums(found, "eth").held >= 15 * ETHER // 10
+
+
+def test_a_part_that_could_not_be_compared_comes_again() -> None:
+    run = Comparison(NetworkId("test:ethereum"), "rec", 0, 0, part=3)
+    assert (part_after(None), part_after(replace(run, part=None)), part_after(run)) == (None, 0, 4)
+    assert part_after(replace(run, part=PARTS - 1)) == 0 and part_after(replace(run, trouble="no node")) == 3
