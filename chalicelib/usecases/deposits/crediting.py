@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import NamedTuple
 
 from chalicelib.domain import ledger
 from chalicelib.domain.catalogue.catalogue import Network
@@ -11,6 +12,7 @@ from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.deposits.deposits import HELD, SET_ASIDE, Deposit, deposit_work
 from chalicelib.domain.deposits.sums import fits, posted_sums
 from chalicelib.domain.ids import asset_parts
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.versions import next_version
@@ -31,6 +33,14 @@ from chalicelib.usecases.wallets.sweep_candidates import hint_for
 from chalicelib.usecases.wallets.utxos import confirmed, taken_back
 
 log = logging.getLogger(__name__)
+
+
+class Step(NamedTuple):
+    """A deposit as it is credited, its posting, and the changes of its transaction; the merchant's balance comes on top."""
+
+    after: Deposit
+    entry: JournalEntry
+    changes: list[Change]
 
 
 class DepositCrediting:
@@ -69,28 +79,37 @@ class DepositCrediting:
                 return
             if replace(before, flags=flags).suspect and before.tenant is not None and not before.below_minimum:
                 flags = (*flags, HELD)
-            after = replace(next_version(before), status="confirmed", confirmed_at=now, flags=flags)
-            place, owner = self._book.place(network, after), self._book.owner(after)
-            entry = ledger.deposit_credited(after.id, after.round, now, place, owner, Amount(after.asset, after.amount))
-            held, small = after.amount if after.held else 0, after.amount if after.small else 0
-            beside = self._book.beside(network, after, pending=-after.amount, held=held, small=small)
-            changes: list[Change] = [Close(deposit_work(before)), Post(entry), beside, _rests(before, epoch)]
-            changes += confirmed(self._store, network, after)
-            tenant = after.tenant
-            if tenant is not None:
-                catalogue = self._store.catalogue(network.realm)
-                views = views_now(catalogue, self._rates, now)
-                hint = hint_for(self._rules, network, catalogue.coin(network.slug, asset_parts(after.asset)[1]), after)
-                if hint is not None:
-                    news.command(hint)
-                after = self._book.told(news, after, "transaction.confirmed", views, tip, before.status)
-                if invoice is not None:
-                    changes += changed(invoice, paid(news, invoice, before, after, views, tip))
-                changes += self._book.credited(news, tenant, after, entry, views, -before.amount, owned)
-            self._store.commit([Save(after), *changes, *news.emit()])
+            step = self.step(news, network, before, flags, invoice, tip, epoch)
+            changes = [*step.changes, *confirmed(self._store, network, step.after)]
+            if step.after.tenant is not None:
+                views = views_now(self._store.catalogue(network.realm), self._rates, now)
+                changes += self._book.credited(news, step.after.tenant, step.after, step.entry, views, -before.amount, owned)
+            self._store.commit([*changes, *news.emit()])
             take_again(self._store, invoice, now, tip)
 
         until_settled(decide)
+
+    def step(
+        self, news: News, network: Network, before: Deposit, flags: tuple[str, ...], invoice: Invoice | None, tip: int, epoch: int
+    ) -> Step:
+        """A pending deposit as it is credited with `flags`; all but the merchant's balance."""
+        after = replace(next_version(before), status="confirmed", confirmed_at=news.at, flags=flags)
+        place, owner = self._book.place(network, after), self._book.owner(after)
+        entry = ledger.deposit_credited(after.id, after.round, news.at, place, owner, Amount(after.asset, after.amount))
+        held, small = after.amount if after.held else 0, after.amount if after.small else 0
+        beside = self._book.beside(network, after, pending=-after.amount, held=held, small=small)
+        moved: list[Change] = []
+        if after.tenant is not None:
+            catalogue = self._store.catalogue(network.realm)
+            views = views_now(catalogue, self._rates, news.at)
+            hint = hint_for(self._rules, network, catalogue.coin(network.slug, asset_parts(after.asset)[1]), after)
+            if hint is not None:
+                news.command(hint)
+            after = self._book.told(news, after, "transaction.confirmed", views, tip, before.status)
+            if invoice is not None:
+                moved = changed(invoice, paid(news, invoice, before, after, views, tip))
+        changes = [Save(after), Close(deposit_work(before)), Post(entry), beside, _rests(before, epoch), *moved]
+        return Step(after, entry, changes)
 
     def _confirm_aside(
         self, network: Network, before: Deposit, flags: tuple[str, ...], tip: int, rests_on: Change, now: int

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from chalicelib.domain.addresses.addresses import Watched
 from chalicelib.domain.catalogue.catalogue import Coin, Network
@@ -33,21 +33,22 @@ from chalicelib.domain.catalogue.rates import RatesOf, no_rates
 from chalicelib.domain.chain import Block, Cursor, Transfer, Unmined
 from chalicelib.domain.deposits.deposits import NATIVE_TWIN, REPLACEABLE, SET_ASIDE, Deposit, deposit_id, deposit_work
 from chalicelib.domain.deposits.sums import fits, seen_sums
-from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.fiat_values import deposit_worth
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.deposits.counted_rates import by_its_block, counting_at
 from chalicelib.usecases.deposits.crediting import DepositCrediting, alarm_set_aside
+from chalicelib.usecases.deposits.first_sight import FirstSight, Scanned, in_block
+from chalicelib.usecases.deposits.groups import DepositGroups, Member
 from chalicelib.usecases.deposits.late_rates import at_its_worth
 from chalicelib.usecases.deposits.posting import DepositPostings, is_late
-from chalicelib.usecases.deposits.recorded_before import Claim, not_booked_yet
+from chalicelib.usecases.deposits.recorded_before import not_booked_yet
 from chalicelib.usecases.invoices.pieces import as_stored
 from chalicelib.usecases.invoices.pieces_again import take_again
 from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import AtEpoch, AtPart, Change, Close, Open, Save
+from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
@@ -56,39 +57,14 @@ from chalicelib.usecases.screening.deposits import DepositScreening, anew, same_
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Scanned:
-    """A block of a chain that is `tip` high, or higher, as it was read at `epoch`.
-
-    What is found in it commits only while no reorganisation after `epoch` has dropped the block, by the `part` of its list that has
-    the deposit: a scan that slept through a reorganisation changes nothing. What was found in a balance comes with its `claim`, is
-    recorded only while that holds, and at the first conflict not at all.
-    """
-
-    block: Block
-    epoch: int
-    claim: Claim | None = None
-    tip: int = 0
-    part: int | None = None
-
-    @property
-    def height(self) -> int:
-        """How high the chain is at least."""
-        return max(self.tip, self.block.number)
-
-    def stands(self, network: Network) -> Change:
-        """The condition on which it tells of a deposit: its block has not fallen out."""
-        if self.part is None:
-            return AtEpoch(network.id, self.epoch)
-        return AtPart(network.id, self.block.hash, self.part, self.epoch)
-
-
 class Deposits:
     def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf = no_rates) -> None:
         self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
         self._screening = DepositScreening(store, rules, clock, rates)
         self._book = DepositPostings(store, rules)
+        self._sight = FirstSight(store, rules, clock, rates, self._book)
         self._crediting = DepositCrediting(store, rules, clock, rates, self._screening, self._book)
+        self._groups = DepositGroups(store, clock, rates, self._screening, self._book, self._sight, self._crediting)
 
     @property
     def rates(self) -> RatesOf:
@@ -114,7 +90,7 @@ class Deposits:
 
         def decide() -> str:
             known = self._store.get(Deposit, id=key)
-            seen = self._seen(network, coin, transfer, watched, scanned)
+            seen = self._sight.seen(network, coin, transfer, watched, scanned)
             seen = replace(seen, id=key, flags=(NATIVE_TWIN,) if twin else ())
             if known is None:
                 self._counts(network, transfer, scanned, self._screening.screened(network, coin, seen))
@@ -156,10 +132,10 @@ class Deposits:
         elif known.status == "orphaned":
             flags = self._screening.flags(network, known)
             flags += tuple(flag for flag in seen.flags if flag not in flags)  # a twin's
-            back = _in_block(replace(known, status="pending", flags=flags, position=seen.position), scanned)
+            back = in_block(replace(known, status="pending", flags=flags, position=seen.position), scanned)
             self._counts(network, transfer, scanned, by_its_block(known, back), known.status)
         else:
-            there = _in_block(replace(known, position=seen.position), scanned)
+            there = in_block(replace(known, position=seen.position), scanned)
             self._moved(network, known, by_its_block(known, there), scanned.height, scanned.stands(network))
 
     def _counts(
@@ -187,12 +163,12 @@ class Deposits:
             known = self._store.get(Deposit, id=key)
             now = self._clock.now_ms()
             if known is None:
-                seen = _waiting(self._seen(network, coin, transfer, watched, None), waits, now)
+                seen = _waiting(self._sight.seen(network, coin, transfer, watched, None), waits, now)
                 self._first_seen(network, self._screening.screened(network, coin, seen), tip)
             elif known.status == "orphaned":
                 at = now if known.glimpsed_at is None else known.glimpsed_at
                 back = replace(known, status="pending", flags=self._screening.flags(network, known))
-                self._first_seen(network, _waiting(_in_block(back, None), waits, at), tip, previous=known.status)
+                self._first_seen(network, _waiting(in_block(back, None), waits, at), tip, previous=known.status)
             return key
 
         return until_settled(decide)
@@ -207,28 +183,6 @@ class Deposits:
                 self._crediting.orphaned(network, before, tip)
 
         until_settled(decide)
-
-    def _seen(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, scanned: Scanned | None) -> Deposit:
-        """The deposit as the chain tells it, before it is screened."""
-        seen = Deposit(
-            id=deposit_id(network.id, transfer.txid, transfer.position),
-            network=network.id,
-            asset=coin.asset,
-            tenant=watched.tenant,
-            txid=transfer.txid,
-            position=transfer.position,
-            sender=self._spelled(network, transfer.sender),
-            address=self._spelled(network, transfer.recipient),
-            amount=transfer.amount,
-            block_number=None,
-            block_hash=None,
-            block_time=0,
-            created_at=self._clock.now_ms(),
-            address_id=watched.address_id,
-            invoice_id=watched.invoice_id,
-            version=0,
-        )
-        return _in_block(seen, scanned)
 
     def _passed(self, network: Network, deposit: Deposit) -> bool:
         """Whether the scan has passed its block and stands on it: another block that has it is out of date, or not followed yet."""
@@ -276,18 +230,13 @@ class Deposits:
             deposit = replace(deposit, flags=(*deposit.flags, SET_ASIDE))
         only_if = only_if or self._book.unchanged(wallet, deposit.amount)
         if tenant is not None:
-            catalogue = self._store.catalogue(network.realm)
-            views = Views(catalogue)
-            deposit = at_its_worth(replace(deposit, late=is_late(deposit, invoice)), invoice, self._rates, news.at)
-            deposit, waits = counting_at(deposit, invoice, catalogue, self._rates, news.at)
-            deposit = deposit_worth(deposit, invoice, catalogue, self._rates, news.at)
+            deposit, waits = self._sight.valued(network, deposit, invoice, news.at)
             changes += waits
             if waits and invoice is not None:
                 invoice = as_stored(invoice)
-            deposit = self._book.told(news, deposit, "transaction.detected", views, tip, previous)
-            if invoice is not None and not deposit.set_aside:
-                changes += changed(invoice, paid(news, invoice, None, deposit, views, tip, ends_it=room and not waits))
-            changes += self._book.awaited(deposit, owned)
+            ends_it = room and not waits
+            deposit, moved = self._sight.told(news, network, deposit, invoice, tip, previous, ends_it=ends_it)
+            changes += [*moved, *self._book.awaited(deposit, owned)]
         beside = self._book.beside(network, deposit, pending=deposit.amount)
         if deposit.set_aside:
             beside = self._book.beside(network, deposit, aside=1)
@@ -301,30 +250,22 @@ class Deposits:
         """As `DepositCrediting.confirm`."""
         self._crediting.confirm(network, key, block_hash, tip, epoch)
 
+    def detect_together(self, network: Network, coin: Coin, scanned: Scanned, members: Sequence[Member]) -> Sequence[Member]:
+        """As `DepositGroups.detect`."""
+        return self._groups.detect(network, coin, scanned, members)
+
+    def confirm_together(self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int) -> Sequence[str]:
+        """As `DepositGroups.confirm`."""
+        return self._groups.confirm(network, keys, block_hash, tip, epoch)
+
     def orphan(self, network: Network, key: str, block_hash: str, tip: int | None, *, dropped: bool = False) -> None:
         """As `DepositCrediting.orphan`."""
         self._crediting.orphan(network, key, block_hash, tip, dropped=dropped)
-
-    def _spelled(self, network: Network, address: str) -> str:
-        try:
-            return self._rules.normalize(network.id, address)
-        except ValueError:
-            # A sender may be what nobody can pay to: a token's mint comes from the zero address. Shown as the chain has it.
-            return address
 
 
 def _to_its_owner(known: Deposit, seen: Deposit) -> str | None:
     """The status of `known` for the owner of `seen`, which takes its place: another owner was never told of it."""
     return known.status if known.tenant == seen.tenant else None
-
-
-def _in_block(deposit: Deposit, scanned: Scanned | None) -> Deposit:
-    """The next version of `deposit`, which is in the block of `scanned` now; in none where that is None."""
-    number, hash_, time, part = None, None, 0, None
-    if scanned is not None:
-        number, hash_, time, part = scanned.block.number, scanned.block.hash, scanned.block.time, scanned.part
-    deposit = replace(next_version(deposit), block_number=number, block_hash=hash_, block_time=time, part=part)
-    return replace(deposit, missing_since=None, spends=(), flags=tuple(flag for flag in deposit.flags if flag != REPLACEABLE))
 
 
 def _waiting(deposit: Deposit, waits: Unmined, at: int) -> Deposit:

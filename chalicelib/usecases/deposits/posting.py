@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 from chalicelib.domain import ledger
@@ -14,7 +15,7 @@ from chalicelib.domain.deposits.sums import MATTERS, NEAR
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, network_parts
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import JournalEntry, WalletBalance
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.webhooks.events import balance_object
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.awaited import Owned, awaiting, balance_keys, owned_of, shown
@@ -65,6 +66,21 @@ class DepositPostings:
         record = views.balance(shown(after, awaited + pending))
         news.tell(tenant, "balance.updated", balance_object(after.asset), after.emitted, record)
         return [Save(after), *awaits]
+
+    def all_credited(
+        self, news: News, tenant: TenantId, credited: Sequence[tuple[Deposit, JournalEntry]], views: Views, owned: Owned
+    ) -> list[Change]:
+        """The merchant's balance after the entries of several deposits of one coin, none of them held; told once."""
+        after, changes = owned.balance, list[Change]()
+        for deposit, entry in credited:
+            days = received.credited(after.received, entry.at, deposit.amount, views.cents(after.asset, deposit.amount))
+            after = replace(after.after(entry), received=days)
+            changes.append(awaiting(tenant, deposit, -deposit.amount))
+        awaited = owned.awaited - sum(deposit.amount for deposit, _ in credited)
+        after = replace(after, emitted=after.emitted + 1, version=version_after(owned.balance))
+        record = views.balance(shown(after, awaited))
+        news.tell(tenant, "balance.updated", balance_object(after.asset), after.emitted, record)
+        return [Save(after), *changes]
 
     def told(self, news: News, deposit: Deposit, name: str, views: Views, tip: int | None, previous: str | None = None) -> Deposit:
         """`deposit` with one more event, which is in `news`. `previous` is its status before, where it existed."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from chalicelib.domain.addresses.addresses import Watched
@@ -18,7 +19,9 @@ from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.usecases.base.fairness import AT_LEAST, in_turn, shared_out
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.deposits.claims import Claims
-from chalicelib.usecases.deposits.deposits import Deposits, Scanned
+from chalicelib.usecases.deposits.deposits import Deposits
+from chalicelib.usecases.deposits.first_sight import Scanned
+from chalicelib.usecases.deposits.groups import Member, grouped
 from chalicelib.usecases.deposits.native_twins import Twins, held_of, twins_in
 from chalicelib.usecases.deposits.recorded_before import Claim
 from chalicelib.usecases.deposits.returned_payments import owner_of
@@ -33,10 +36,6 @@ log = logging.getLogger(__name__)
 
 _FEW = 10
 """So many that reading whether they are known before each is recorded saves nothing."""
-
-
-_Owned = tuple[Transfer, str, Watched]
-"""A proven movement, the id of its deposit, and whose it is."""
 
 
 class Recorded(NamedTuple):
@@ -149,33 +148,47 @@ class Recorder:
         # and another worker credits what we did store.
         block = scanned.block
         owned = self._owned(proven, self._claims.ids(block, proven), known.watched)
-        parts = list_deposits(self._store, self._network.id, block, [id_ for _, id_, _ in owned], scanned.epoch)
+        listed = [member.id for group in grouped(owned) for member in group]
+        parts = list_deposits(self._store, self._network.id, block, listed, scanned.epoch)
         held = held_of(self._store, self._network, twins, {t: id_ for t, id_, _ in owned})
-        for t, id_, owner in self._not_stored(block, owned):
-            if not may_begin():
+        todo = self._not_stored(block, owned)
+        alone = [member for member in todo if scanned.claim is not None or member.transfer in held or member.owner.tenant is None]
+        ids = {member.id for member in alone}
+        groups = grouped([member for member in todo if member.id not in ids], parts)
+        for group in [*groups, *([member] for member in alone)]:
+            begun = list(takewhile(lambda _: may_begin(), group))
+            coin = _coin(known, group[0])
+            seen = replace(scanned, part=parts[group[0].id])
+            left = self._deposits.detect_together(self._network, coin, seen, begun) if len(begun) > 1 else begun
+            for t, id_, owner in left:
+                self._deposits.detect(self._network, coin, replace(scanned, part=parts[id_]), t, owner, id_, t in held)
+            if len(begun) < len(group):
                 return False
-            coin = known.native if t.contract is None else known.contracts[t.contract]
-            self._deposits.detect(self._network, coin, replace(scanned, part=parts[id_]), t, owner, id_, t in held)
         return True
 
-    def _owned(self, proven: Sequence[Transfer], ids: Sequence[str], watched: Mapping[str, Watched]) -> list[_Owned]:
+    def _owned(self, proven: Sequence[Transfer], ids: Sequence[str], watched: Mapping[str, Watched]) -> list[Member]:
         """Those of `proven` that have an owner here."""
-        found: list[_Owned] = []
+        found: list[Member] = []
         for transfer, id_ in zip(proven, ids, strict=True):
             payee = watched[transfer.recipient]
             owner = owner_of(self._store, self._network, payee, id_)
             if owner is None:
                 self._matcher.astray(transfer, payee)
             else:
-                found.append((transfer, id_, owner))
+                found.append(Member(transfer, id_, owner))
         return found
 
-    def _not_stored(self, block: Block, owned: list[_Owned]) -> list[_Owned]:
+    def _not_stored(self, block: Block, owned: list[Member]) -> list[Member]:
         """Without those that are stored as being in this very block, where it is worth looking."""
         if len(owned) <= _FEW:
             return owned
         stored = self._store.get_many([(Deposit, {"id": id_}) for _, id_, _ in owned])
         return [each for each, known in zip(owned, stored, strict=True) if not _stored_as(known, each[0], block)]
+
+
+def _coin(known: _Known, member: Member) -> Coin:
+    contract = member.transfer.contract
+    return known.native if contract is None else known.contracts[contract]
 
 
 def _stored_as(known: Deposit | None, transfer: Transfer, block: Block) -> bool:

@@ -29,6 +29,7 @@ from chalicelib.usecases.base.fairness import MOST_AT_ONCE, MOST_TO_ONE
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.deposits.deposits import Deposits
+from chalicelib.usecases.deposits.groups import MOST as MOST_TOGETHER
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.ports.queues import RangeQueue
@@ -209,29 +210,61 @@ class Scanner:
             due = self._store.open_work("deposit", self._network.id, upto=f"{final:015d}", after=after, limit=CONFIRM_AT_ONCE)
             wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": work.id}) for work in due if work.id not in tried]
             hashes: dict[int, str | None] = {}
+            ready: list[Deposit] = []
+            in_time = True
             for deposit in self._store.get_many(wanted):
                 if deposit is None or deposit.status != "pending":
                     continue
                 if taken is not None and not _has_a_turn(deposit, taken):
                     all_served = False
                     continue
-                if not more():
-                    return True
+                in_time = more()
+                if not in_time:
+                    break
                 tried.add(deposit.id)
-                each.take(deposit.id, partial(self._look_at, deposit, cursor, hashes))
+                each.take(deposit.id, partial(self._look_at, deposit, cursor, hashes, ready))
+            self._credit(ready, cursor, each)
+            if not in_time:
+                return True
             if len(due) < CONFIRM_AT_ONCE:
                 return all_served
             # A deposit that has to wait must not hold up those behind it.
             after = due[-1]
 
-    def _look_at(self, deposit: Deposit, cursor: Cursor, hashes: dict[int, str | None]) -> None:
-        """Credit a deposit, leave it, or orphan it. `hashes` of blocks that were asked for, by height."""
+    def _credit(self, ready: Sequence[Deposit], cursor: Cursor, each: Each) -> None:
+        """Credit deposits whose blocks were found in the chain: those of one merchant, coin and part of a list together."""
+        groups: dict[tuple[object, ...], list[Deposit]] = {}
+        for deposit in ready:
+            whose = deposit.id if deposit.tenant is None or deposit.part is None else deposit.tenant
+            groups.setdefault((whose, deposit.asset, deposit.block_hash, deposit.part), []).append(deposit)
+        for group in groups.values():
+            for some in (group[start : start + MOST_TOGETHER] for start in range(0, len(group), MOST_TOGETHER)):
+                self._credit_group(some, cursor, each)
+
+    def _credit_group(self, group: Sequence[Deposit], cursor: Cursor, each: Each) -> None:
+        """In one transaction, and one by one what that can not take. Where the block has fallen out, or the store does not answer,
+        all of them wait."""
+        _, block_hash = group[0].block
+        left = [deposit.id for deposit in group]
+        if len(group) > 1:
+
+            def together() -> None:
+                ids, left[:] = list(left), []
+                left[:] = self._deposits.confirm_together(self._network, ids, block_hash, cursor.tip, cursor.epoch)
+
+            each.take(left[0], together)
+        for key in left:
+            each.take(key, partial(self._deposits.confirm, self._network, key, block_hash, cursor.tip, cursor.epoch))
+
+    def _look_at(self, deposit: Deposit, cursor: Cursor, hashes: dict[int, str | None], ready: list[Deposit]) -> None:
+        """Put a deposit that can be credited to the `ready` ones, leave it, or orphan it. `hashes` of blocks that were asked for,
+        by height."""
         height, block_hash = deposit.block
         if height not in hashes:
             hashes[height] = self._reader.block_hash(height)
         if hashes[height] == block_hash:
             if self._large.may_credit(deposit):
-                self._deposits.confirm(self._network, deposit.id, block_hash, cursor.tip, cursor.epoch)
+                ready.append(deposit)
         elif hashes[height] is not None and cursor.recent.get(str(height)) == hashes[height]:
             # The block that held it is gone, and the cursor stands on the chain that replaced it: a scan that died
             # between storing the deposit and passing its block left it behind.

@@ -10,11 +10,12 @@ from chalicelib.domain.catalogue.coin_settings import NoFreshRate, in_usd, limit
 from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.deposits.deposits import BELOW_MINIMUM, GREY_LISTED, Deposit
 from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.screening.grey_list import GreyListEntry
 from chalicelib.domain.versions import version_after
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.screening.grey_list import grey_listed
+from chalicelib.usecases.screening.grey_list import grey_key, grey_listed
 
 
 class DepositScreening:
@@ -27,7 +28,7 @@ class DepositScreening:
         At the address of an invoice that is open now every amount is the merchant's: a price may be paid in parts. A return goes
         back whole, however little it is.
         """
-        small = deposit.tenant is not None and not deposit.returned and deposit.amount < self._minimum(network, coin)
+        small = deposit.tenant is not None and not deposit.returned and deposit.amount < self.minimum(network, coin)
         if small and not self._for_open_invoice(deposit):
             deposit = replace(deposit, invoice_id=None, flags=(*deposit.flags, BELOW_MINIMUM))
         return replace(deposit, flags=self.flags(network, deposit))
@@ -40,7 +41,7 @@ class DepositScreening:
             return False
         return invoice.takes_any(deposit.block_number, deposit.network)
 
-    def _minimum(self, network: Network, coin: Coin) -> int:
+    def minimum(self, network: Network, coin: Coin) -> int:
         """Units below which a deposit is not the merchant's."""
         rates = self._rates(network.realm) if in_usd(coin) else Rates()
         if in_usd(coin) and not rates.constant:
@@ -49,6 +50,10 @@ class DepositScreening:
             return limit_units(coin, "minDepositAmount", rates, self._clock.now_ms()) or 0
         except NoFreshRate:
             return 0  # a payment can not be sent back: doubt is for the merchant
+
+    def grey_key(self, network: Network, deposit: Deposit) -> tuple[type[GreyListEntry], dict[str, str]]:
+        """What to read of the grey list about its sender."""
+        return grey_key(self._rules, network.id, deposit.sender)
 
     def flags(self, network: Network, deposit: Deposit) -> tuple[str, ...]:
         """Its flags, with GREY_LISTED where its sender is on the list now. An unknown sender is on no list."""

@@ -18,9 +18,14 @@ _PAGE = 1000
 
 def grey_listed(store: Store, rules: AddressRules, network: NetworkId, address: str) -> bool:
     """Whether `address` of `network` is on the list now. One read. Raises Unavailable."""
+    kind, key = grey_key(rules, network, address)
+    return store.get(kind, **key) is not None
+
+
+def grey_key(rules: AddressRules, network: NetworkId, address: str) -> tuple[type[GreyListEntry], dict[str, str]]:
+    """What to read of the list about `address` of `network`."""
     realm, slug = network_parts(network)
-    place = rules.storage_form(slug, address)
-    return store.get(GreyListEntry, realm=realm, network=slug, address=place) is not None
+    return GreyListEntry, {"realm": realm, "network": slug, "address": rules.storage_form(slug, address)}
 
 
 class GreyList:

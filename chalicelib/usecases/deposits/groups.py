@@ -1,0 +1,228 @@
+"""Groups of deposits: payments of one merchant and coin in one block, recorded or credited in one transaction.
+
+Each keeps its own record, obligation, wallet row and journal entry (money rule 3). The balance, the totals and the outbox row are
+written once, with one `balance.updated`. The members rest on one part of the block's list.
+
+Only plain payments are members: known to nobody yet, or pending; in no doubt; far from every bound of sums; alone for their invoice
+in the group. What is not plain is left to the caller, who records or credits it by itself, and so is the whole group where another
+worker changed one of its records meanwhile. So a group commits what its members would have committed one after the other, or
+nothing, and doing it twice changes nothing: each member's version and obligation forbid it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.rates import RatesOf
+from chalicelib.domain.chain import Transfer
+from chalicelib.domain.deposits.deposits import Deposit, deposit_work
+from chalicelib.domain.deposits.sums import MATTERS, NEAR, seen_sums
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.invoices.totals import InvoiceTotals
+from chalicelib.domain.scanning.internal_transfers import BalanceBooking
+from chalicelib.usecases.base.awaited import awaiting, balance_keys, owned_of
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.views import views_now
+from chalicelib.usecases.deposits.crediting import DepositCrediting
+from chalicelib.usecases.deposits.first_sight import FirstSight, Scanned
+from chalicelib.usecases.deposits.posting import DepositPostings
+from chalicelib.usecases.ports.changes import MOST_ITEMS, Absent, Add, AtEpoch, AtPart, Change, Conflict, Dropped, Open, Save
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.screening.deposits import DepositScreening
+
+MOST = 12
+"""Members of a group: five items of each, and the shared ones, are fewer than `MOST_ITEMS`. As many as a part of a list has."""
+
+_OF_OUTBOX = 1
+"""The items of an outbox row beside the first. Every other change of a group is one item at most."""
+_Key = tuple[type[Any], dict[str, str]]
+
+
+class Member(NamedTuple):
+    """A proven movement to a merchant, the id of its deposit, and whose it is."""
+
+    transfer: Transfer
+    id: str
+    owner: Watched
+
+
+class _Facts(NamedTuple):
+    """The records that members rest on, in the order of the members."""
+
+    invoices: list[Invoice | None]
+    doubts: list[bool]
+    """Whether a payment may have to be held, or is not alone for its invoice."""
+    rest: list[Any]
+
+
+class DepositGroups:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        rates: RatesOf,
+        screening: DepositScreening,
+        book: DepositPostings,
+        sight: FirstSight,
+        crediting: DepositCrediting,
+    ) -> None:
+        self._store, self._clock, self._rates = store, clock, rates
+        self._screening, self._book, self._sight, self._crediting = screening, book, sight, crediting
+
+    def detect(self, network: Network, coin: Coin, scanned: Scanned, members: Sequence[Member]) -> Sequence[Member]:
+        """Record movements of `coin` to one merchant, proven to have happened in the block of `scanned`, in one transaction; those
+        that have to be recorded one by one, all of them where another worker was at a record of theirs.
+
+        Raises Conflict where a reorganisation dropped the block (`AtPart`), Unavailable.
+        """
+        known = self._store.get_many([(Deposit, {"id": member.id}) for member in members])
+        seen = [
+            replace(self._sight.seen(network, coin, m.transfer, m.owner, scanned), id=m.id)
+            for m, deposit in zip(members, known, strict=True)
+            if deposit is None
+        ]
+        may_be_booked = network.family == "evm" and not network.simulated and coin.contract is None
+        booked: list[_Key] = [
+            (BalanceBooking, {"network": network.id, "address": m.transfer.recipient}) for m in members if may_be_booked
+        ]
+        facts = self._facts(network, seen, booked)
+        bookings = dict(zip([key["address"] for _, key in booked], facts.rest, strict=True))
+        news = News(self._clock.now_ms())
+        least = self._screening.minimum(network, coin)
+        changes: list[Change] = []
+        done: set[str] = set()
+        for deposit, invoice, doubt in zip(seen, *facts[:2], strict=True):
+            transfer = next(m.transfer for m in members if m.id == deposit.id)
+            fits_in = deposit.amount >= least and bookings.get(transfer.recipient) is None and _plain(deposit, invoice, doubt)
+            valued, waits = self._sight.valued(network, deposit, invoice, news.at) if fits_in else (deposit, [])
+            if not fits_in or waits or deposit.tenant is None:
+                continue
+            told, moved = self._sight.told(news, network, valued, invoice, scanned.height)
+            changes += [Save(told), Open(deposit_work(told)), *moved, awaiting(deposit.tenant, told, told.amount)]
+            changes.append(self._book.beside(network, told, pending=told.amount))
+            if may_be_booked:
+                changes.append(Absent(BalanceBooking, {"network": network.id, "address": transfer.recipient}))
+            done.add(deposit.id)
+        if len(done) < 2 or not self._committed([scanned.stands(network), *changes, *news.emit()]):
+            return members
+        return [member for member in members if member.id not in done]
+
+    def confirm(self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int) -> Sequence[str]:
+        """Credit pending deposits of one merchant, coin and part of a block in one transaction, as `DepositCrediting.confirm` does
+        each; those that have to be credited one by one, all of them where another worker was at a record of theirs.
+
+        Raises Conflict where a reorganisation dropped the block (`AtPart`), Unavailable.
+        """
+        found = self._store.get_many([(Deposit, {"id": key}) for key in keys])
+        ready = [d for d in found if d is not None and d.status == "pending" and d.block_hash == block_hash]
+        if len(ready) < 2 or ready[0].tenant is None:
+            return keys
+        tenant, asset = ready[0].tenant, ready[0].asset
+        facts = self._facts(network, ready, balance_keys(tenant, asset))
+        owned = owned_of(tenant, asset, facts.rest)
+        if owned.total + sum(deposit.amount for deposit in ready) >= NEAR:
+            return keys
+        news = News(self._clock.now_ms())
+        steps = [
+            self._crediting.step(news, network, before, before.flags, invoice, tip, epoch)
+            for before, invoice, doubt in zip(ready, *facts[:2], strict=True)
+            if _plain(before, invoice, doubt)
+        ]
+        if len(steps) < 2:
+            return keys
+        views = views_now(self._store.catalogue(network.realm), self._rates, news.at)
+        money = self._book.all_credited(news, tenant, [(step.after, step.entry) for step in steps], views, owned)
+        changes = [change for step in steps for change in step.changes]
+        if not self._committed([*changes, *money, *news.emit()]):
+            return keys
+        done = {step.after.id for step in steps}
+        return [key for key in keys if key not in done]
+
+    def _facts(self, network: Network, deposits: Sequence[Deposit], rest: Sequence[_Key]) -> _Facts:
+        """One read."""
+        wanted: dict[tuple[int, str], _Key] = {}
+        for number, deposit in enumerate(deposits):
+            if deposit.invoice_id is not None:
+                wanted[number, "invoice"] = (Invoice, {"tenant": str(deposit.tenant), "id": deposit.invoice_id})
+            if deposit.sender:
+                wanted[number, "grey"] = self._screening.grey_key(network, deposit)
+        keys = [*wanted.values(), *rest]
+        found = self._store.get_many(keys) if keys else []
+        by_name = dict(zip(wanted, found, strict=False))
+        invoices = [by_name.get((number, "invoice")) for number in range(len(deposits))]
+        paid_by = Counter(deposit.invoice_id for deposit in deposits)
+        # Of two payments of one invoice the second changes what the first made of it.
+        doubts = [
+            by_name.get((number, "grey")) is not None or (deposit.invoice_id is not None and paid_by[deposit.invoice_id] > 1)
+            for number, deposit in enumerate(deposits)
+        ]
+        return _Facts(invoices, doubts, found[len(wanted) :])
+
+    def _committed(self, changes: Sequence[Change]) -> bool:
+        """Whether all of it is stored; False where another worker was first at a record, or where it is more than a transaction
+        takes. Raises Conflict where the block is gone."""
+        once = _once(changes)
+        if len(once) + _OF_OUTBOX > MOST_ITEMS:
+            return False
+        try:
+            self._store.commit(once)
+        except Conflict as conflict:
+            if isinstance(conflict.change, AtEpoch | AtPart | Dropped):
+                raise
+            return False
+        return True
+
+
+def grouped(members: Sequence[Member], parts: Mapping[str, int] | None = None) -> list[list[Member]]:
+    """`members` in groups: each of one merchant and coin, of one part of the block's list, and with one payment for each address.
+    The first of each group keep their order, so that the first payment of every address still comes before the second of any."""
+    rounds: Counter[tuple[object, ...]] = Counter()
+    open_: dict[tuple[object, ...], list[Member]] = {}
+    groups: list[list[Member]] = []
+    for member in members:
+        whose = (member.owner.tenant, member.transfer.contract, None if parts is None else parts[member.id])
+        address = (*whose, member.transfer.recipient)
+        kind = (*whose, rounds[address])
+        rounds[address] += 1
+        if kind not in open_ or len(open_[kind]) == MOST:
+            open_[kind] = []
+            groups.append(open_[kind])
+        open_[kind].append(member)
+    return groups
+
+
+def _plain(deposit: Deposit, invoice: Invoice | None, in_doubt: bool) -> bool:
+    """Whether its transaction has only what every member's has. `in_doubt`: it may have to be held, or is not alone."""
+    if deposit.tenant is None or in_doubt or deposit.suspect or deposit.unpriced or deposit.amount >= MATTERS:
+        return False
+    if deposit.below_minimum or deposit.set_aside or deposit.returned or deposit.part is None:
+        return False
+    if invoice is None:
+        return deposit.invoice_id is None
+    return not invoice.without_piece and max(0, *seen_sums(deposit, None, invoice, None)) < NEAR
+
+
+def _once(changes: Iterable[Change]) -> list[Change]:
+    """`changes` with each condition once, and one shard for the totals of a merchant and coin: only the sum of shards counts."""
+    kept: list[Change] = []
+    conditions: set[tuple[object, ...]] = set()
+    shards: dict[tuple[TenantId, str], Any] = {}
+    for change in changes:
+        if isinstance(change, AtPart | Absent):
+            named = (type(change).__name__, repr(change))
+            if named in conditions:
+                continue
+            conditions.add(named)
+        elif isinstance(change, Add) and change.kind is InvoiceTotals:
+            place = (TenantId(change.key["tenant"]), change.key["asset"])
+            kept.append(Add(InvoiceTotals, shards.setdefault(place, change.key), change.deltas))
+            continue
+        kept.append(change)
+    return kept
