@@ -162,6 +162,18 @@ def scan_range(event: SQSEvent) -> dict[str, Any]:
     return batches.run(event, worker.handle)
 
 
+@app.on_sqs_message(queue=_settings.queue("ticks"), batch_size=1, maximum_concurrency=20)
+def tick(event: SQSEvent) -> dict[str, Any]:
+    """A busy network wants to be looked at. One for each of sixteen networks, and a few that find another one at work.
+
+    One message each: a tick is worth nothing five seconds later, and those of other networks must not wait for it.
+    """
+    from chalicelib.workers import batches
+    from chalicelib.workers import tick as worker
+
+    return batches.run(event, worker.handle)
+
+
 @app.on_sqs_message(queue=_settings.queue("payouts.fifo"), batch_size=1)
 def payout(event: SQSEvent) -> None:
     """A payment wants to be built, signed, sent or settled. One at a time per hot wallet: the queue groups by wallet.

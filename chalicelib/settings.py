@@ -17,7 +17,7 @@ quarter of the call's CPU."""
 STAGES = ("local", "demo", "prod")
 TABLES = ("tenants", "records", "ledger", "chain", "payouts", "work", "events", "webhooks", "custody", "sandbox")
 """One table per group of rights: which function may touch which is in `.chalice/policy-*.json`."""
-QUEUES = ("relay", "deliveries", "deliveries-slow", "payouts.fifo", "collections.fifo", "scans")
+QUEUES = ("relay", "deliveries", "deliveries-slow", "payouts.fifo", "collections.fifo", "scans", "ticks")
 """Each has a dead-letter queue of the same name with `-dead` before the suffix."""
 DEAD_DELIVERIES = "webhooks-dead"
 """Where webhook deliveries end whose retries all failed (decisions §11). Nobody here reads it: a merchant's receiver was away."""
@@ -28,11 +28,12 @@ LEAST_ARCHIVE_DAYS = 90
 CHAINS = ("main", "testnet", "regtest")
 RATE_PROVIDERS = ("coingecko", "kraken", "fixed")
 VARIABLES = (
-    "ADDRESSES_MODE", "ADDRESSES_PER_DAY", "ARCHIVE_AFTER_DAYS", "COINGECKO_API_KEY", "COINGECKO_IDS", "COINGECKO_URL",
-    "COLLECT_FEE_PERCENT", "CONSOLE", "CONSOLIDATION_BUDGET_USD", "FEE_BUDGET_USD", "INVOICE_EXPIRY_SECONDS", "KRAKEN_URL",
-    "LIVE_CHAINS", "NODE_SILENCE_MINUTES", "PUBLIC_URL", "RATES_PROVIDERS", "RECONCILE_PAGE", "RENEWALS_MOST", "RENEWAL_FEE_TIMES",
+    "ADDRESSES_MODE", "ADDRESSES_PER_DAY", "ARCHIVE_AFTER_DAYS", "BUSY_HOURS", "COINGECKO_API_KEY", "COINGECKO_IDS",
+    "COINGECKO_URL", "COLLECT_FEE_PERCENT", "CONSOLE", "CONSOLIDATION_BUDGET_USD", "FEE_BUDGET_USD", "INVOICE_EXPIRY_SECONDS",
+    "KRAKEN_URL", "LIVE_CHAINS", "NODE_SILENCE_MINUTES", "PUBLIC_URL", "RATES_PROVIDERS", "RECONCILE_PAGE", "RENEWALS_MOST",
+    "RENEWAL_FEE_TIMES",
     "RENEWAL_SECONDS", "REVEAL_PRIVATE_KEYS", "RISK_FAILURES", "RISK_NEW_PER_DAY", "RISK_NEW_PER_HOUR", "RISK_THRESHOLD",
-    "RISK_USD", "SANDBOX_BLOCK_SECONDS", "STAGE", "WALLET_CUSTODY", "WEBHOOKS_ALLOW_PRIVATE", "WITHDRAWAL_FEE_PAYER",
+    "RISK_USD", "SANDBOX_BLOCK_SECONDS", "STAGE", "TICKS", "WALLET_CUSTODY", "WEBHOOKS_ALLOW_PRIVATE", "WITHDRAWAL_FEE_PAYER",
 )  # fmt: skip
 """Every setting by its name in the environment of a function."""
 KEYS = ("data", "webhooks", "hot-live", "hot-test")
@@ -58,7 +59,9 @@ class Settings:
     ours. `fee_budget_usd` is how much of the fees of one merchant's withdrawals the operator bears on one network in a UTC day,
     in US dollars. `addresses_per_day` is how many addresses, those of invoices too, one merchant may have made in a UTC day; 0:
     any number. `archive_after_days` is how old a settled payment is when it leaves the tables for the archive; 0: none leaves
-    any more, and what left before stays there; None: none ever left. `console`: the operator's page is served.
+    any more, and what left before stays there; None: none ever left. `console`: the operator's page is served. `ticks`: networks on
+    which somebody waits are looked at every few seconds; `busy_hours` is how long that may go on in a UTC day for those alone who
+    only ask for a payment, for each network.
     """
 
     stage: str = "local"
@@ -87,6 +90,8 @@ class Settings:
     wallet_custody: Literal["native", "envelope"] = "envelope"
     reveal_private_keys: bool = True
     console: bool = True
+    ticks: bool = False
+    busy_hours: int = 6
     risk: RiskRules = field(default_factory=RiskRules)
 
     @classmethod
@@ -122,6 +127,9 @@ class Settings:
             stage=stage,
             wallet_custody=cast(Literal["native", "envelope"], custody),
             console=_switch("CONSOLE", "off" if prod else "on"),
+            # The local stack polls every second by itself.
+            ticks=_switch("TICKS", "off" if stage == "local" else "on"),
+            busy_hours=min(_whole("BUSY_HOURS", 6, least=0), 24),
             reveal_private_keys=_flag("REVEAL_PRIVATE_KEYS", "false" if prod else "true"),
             merchant_pays_fees=payer == "merchant",
             addresses_mode=cast(Literal["single", "common", "cross"], mode),

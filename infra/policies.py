@@ -88,7 +88,7 @@ FUNCTIONS: dict[str, Rights] = {
         },
         log_names=("",),
         lists=tuple(sorted(INDEXED - {"work"})),
-        sends=("relay", *DELIVERIES),
+        sends=("relay", "ticks", *DELIVERIES),
         archive=READ_OBJECT,
         seals=True,
         # Keys of wallets, never the seed; entries of the grey list, never a watched address.
@@ -107,7 +107,7 @@ FUNCTIONS: dict[str, Rights] = {
         },
         log_names=tuple(f"-poll_{network}" for network in _NETWORKS),
         archive=READ_OBJECT,
-        sends=("relay", "scans"),
+        sends=("relay", "scans", "ticks"),
         # Ranges of a backlog that are passed, never what they found.
         only={"chain": ("range#", ("DeleteItem",))},
     ),
@@ -126,6 +126,24 @@ FUNCTIONS: dict[str, Rights] = {
         archive=READ_OBJECT,
         sends=("relay", "scans"),
         consumes="scans",
+    ),
+    # What a poll does to credit, and no more: nothing here is planned, ordered or settled.
+    "tick": Rights(
+        {
+            # ConditionCheckItem: that nothing is to be collected of a deposit still.
+            "records": (*GET, *PUT, "UpdateItem", "ConditionCheckItem"),
+            "ledger": (*GET, *PUT, "UpdateItem"),
+            "chain": (*READ, *PUT, "ConditionCheckItem"),
+            # PutItem: the coins of a hot wallet, which follow its deposits.
+            "payouts": (*GET, *PUT),
+            "work": ("Query", *PUT, "DeleteItem"),
+            # A simulated chain is read.
+            "sandbox": READ,
+        },
+        log_names=("-tick",),
+        archive=READ_OBJECT,
+        sends=("relay",),
+        consumes="ticks",
     ),
     "payout": Rights(
         {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from chalicelib.domain.ids import NetworkId, new_id
+from chalicelib.domain.ids import NetworkId, network_parts, new_id
+from chalicelib.domain.scanning.ticks import VERSION
 from chalicelib.domain.work import Command
 from chalicelib.settings import DEAD_DELIVERIES, Settings
 from chalicelib.usecases.base import message_chains
@@ -17,6 +19,8 @@ from chalicelib.usecases.ports.failures import Unavailable
 
 log = logging.getLogger(__name__)
 
+_AT_ONCE = 10
+"""Messages of one SendMessageBatch."""
 AHEAD = "ahead"
 """The attribute of a message that says how many of its chain came before it (`usecases/base/message_chains.py`); the first has
 none."""
@@ -73,12 +77,40 @@ class SqsQueues:
         """Ask for a range of a backlog to be scanned. Raises Unavailable."""
         self._send("scans", {"network": network, "range": name})
 
+    def tick(self, network: NetworkId, moments: Sequence[int], now: int) -> None:
+        """Ask for ticks at these moments. Raises Unavailable, where some of them may be sent.
+
+        A message is delayed by whole seconds, 900 at most, and ten are sent in one request:
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html
+        """
+        realm, slug = network_parts(network)
+        entries = [
+            {
+                "Id": str(number),
+                "MessageBody": json.dumps({"version": VERSION, "realm": realm, "network": slug, "at": at}),
+                "DelaySeconds": min(900, max(0, round((at - now) / 1000))),
+            }
+            for number, at in enumerate(moments)
+        ]
+        try:
+            url = self._url("ticks")
+            for start in range(0, len(entries), _AT_ONCE):
+                answer = self._client.send_message_batch(QueueUrl=url, Entries=entries[start : start + _AT_ONCE])
+                if failed := answer.get("Failed"):
+                    log.warning("%s: %d ticks were not taken", network, len(failed))
+        except (BotoCoreError, ClientError) as error:
+            raise Unavailable("the queue ticks did not answer") from error
+
+    def _url(self, name: str) -> str:
+        if name not in self._urls:
+            self._urls[name] = self._client.get_queue_url(QueueName=self._settings.queue(name))["QueueUrl"]
+        return self._urls[name]
+
     def _send(self, name: str, body: dict[str, str], **extra: Any) -> None:
         try:
-            if name not in self._urls:
-                self._urls[name] = self._client.get_queue_url(QueueName=self._settings.queue(name))["QueueUrl"]
+            url = self._url(name)
             if ahead := message_chains.before():
                 extra["MessageAttributes"] = {AHEAD: {"DataType": "Number", "StringValue": str(ahead)}}
-            self._client.send_message(QueueUrl=self._urls[name], MessageBody=json.dumps(body), **extra)
+            self._client.send_message(QueueUrl=url, MessageBody=json.dumps(body), **extra)
         except (BotoCoreError, ClientError) as error:
             raise Unavailable(f"the queue {name} did not answer") from error

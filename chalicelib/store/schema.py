@@ -172,6 +172,8 @@ RECORDS: dict[str, Kind] = {
     "Wallet": Kind("chain", lambda r: f"wallet#{r.network}", _place),
     "RetiredWallet": Kind("chain", lambda r: f"retired#{r.network}", lambda r: r.address),
     "Observed": Kind("chain", lambda r: f"observed#{r.network}"),
+    "Busy": Kind("chain", lambda r: f"busy#{r.network}"),
+    "TickLease": Kind("chain", lambda r: f"tick#{r.network}"),
     "Cursor": Kind("chain", lambda r: f"cursor#{r.network}"),
     "ScanEpoch": Kind("chain", lambda r: f"epoch#{r.network}"),
     "BalanceBooking": Kind("chain", lambda r: f"booked#{r.network}#{r.address}"),

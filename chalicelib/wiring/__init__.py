@@ -141,6 +141,7 @@ class Services:
     rescanner = Of(lambda wiring: wiring.scanning.rescanner)
     node_reports = Of(lambda wiring: wiring.scanning.node_reports)
     rescans = Of(lambda wiring: wiring.scanning.rescans)
+    ticks = Of(lambda wiring: wiring.scanning.ticks)
     balance_booker = Of(lambda wiring: wiring.scanning.balance_booker)
 
     stray_payments = Of(lambda wiring: wiring.stray_payments.stray_payments)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.scanning.node_reports import NodeReports
     from chalicelib.usecases.scanning.rescans import Rescanner, Rescans
     from chalicelib.usecases.scanning.scanner import Scanner
+    from chalicelib.usecases.scanning.ticks import Ticks
     from chalicelib.wiring.chains import ChainWiring
     from chalicelib.wiring.deposits import DepositWiring
     from chalicelib.wiring.nodes import NodeWiring
@@ -40,17 +41,26 @@ class ScanningWiring:
         """The queue that shares out a backlog; None for a simulated chain, which is read as fast as our own tables."""
         return None if network.simulated else self._parts.queues
 
-    def mempool_scan(self, network: Network) -> MempoolScan | None:
-        """The reader of a network's mempool; None for a network whose payments are first seen in blocks."""
+    def mempool_scan(self, network: Network, of: str = "poll") -> MempoolScan | None:
+        """The reader of a network's mempool; None for a network whose payments are first seen in blocks. `of`: polls and ticks
+        remember apart what they have read, since they run at once in the local stack's process."""
         from chalicelib.usecases.scanning.mempool import Looks, MempoolScan
         from chalicelib.usecases.wallets.utxos import pays_from_coins
 
         if not pays_from_coins(network):
             return None
         mempool = self._chains.mempool(network)
-        looks = self.looks.setdefault(network.id, Looks())
+        looks = self.looks.setdefault(network.id if of == "poll" else f"{of} {network.id}", Looks())
         deposits = self._deposits.deposits(network.realm)
         return MempoolScan(self._chains.context(network), mempool, deposits, looks)
+
+    @cached_property
+    def ticks(self) -> Ticks:
+        from chalicelib.usecases.scanning.ticks import Ticks
+
+        settings = self._parts.settings
+        most_ms = settings.busy_hours * 3_600_000 if settings.ticks else None
+        return Ticks(self._parts.store, self._parts.clock, self._parts.queues, most_ms)
 
     def rescanner(self, network: Network) -> Rescanner:
         from chalicelib.usecases.scanning.rescans import Rescanner

@@ -104,6 +104,7 @@ class Poll:
 
     def __init__(self, network: Network) -> None:
         self.network = network
+        self._began = services().clock.now_ms()
         self._reached: list[Cursor] = []
         """Where the scan stands; empty where it failed."""
         self._mempool_scan: MempoolScan | None = None
@@ -120,6 +121,11 @@ class Poll:
             each.take("scan", partial(self._scan, deadline.part(SCANNING)))
             # Whatever time a slow answer has taken: in each poll something is credited.
             each.take("confirm", lambda: self._confirm(deadline.at_least(SECONDS * LEAST)))
+            each.take("plan ticks", self._plan_ticks)
+
+    def _plan_ticks(self) -> None:
+        wired, cursor = services(), self._reached[-1] if self._reached else None
+        wired.ticks.look(self.network, self._began, wired.clock_of(self.network.realm).now_ms(), cursor)
 
     def read_mempool(self) -> None:
         """Record new mempool transactions, and end those that are gone, with a time of its own."""

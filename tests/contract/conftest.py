@@ -70,12 +70,12 @@ def coins(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Coins]:
     shop = Shop(stack, network="bitcoin")
     shop.open()
     pool = Pool()
-    wired, looks = services(), module.Looks()
+    wired, looks = services(), {"poll": module.Looks(), "tick": module.Looks()}
 
-    def mempool_scan(network: Network) -> module.MempoolScan | None:
+    def mempool_scan(network: Network, of: str = "poll") -> module.MempoolScan | None:
         if network.slug != "bitcoin":
             return None
-        return module.MempoolScan(wired.context(network), pool, wired.deposits(network.realm), looks)
+        return module.MempoolScan(wired.context(network), pool, wired.deposits(network.realm), looks[of])
 
     monkeypatch.setattr(wired, "mempool_scan", mempool_scan)
     yield Coins(shop, bent_node(shop, monkeypatch), pool)

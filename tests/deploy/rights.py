@@ -47,7 +47,8 @@ def needed(service: str, operation: str, sent: dict[str, Any]) -> set[tuple[str,
         return {(f"dynamodb:{action}", f"arn:aws:dynamodb:r:1:table/{table}") for action, table in _of_tables(operation, sent)}
     if service == "sqs":
         queue = sent.get("QueueName") or sent["QueueUrl"].rsplit("/", 1)[1]
-        return {(f"sqs:{operation}", f"arn:aws:sqs:r:1:{queue}")}
+        # A batch is sent by the right to send: .../AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html
+        return {(f"sqs:{operation.removesuffix('Batch')}", f"arn:aws:sqs:r:1:{queue}")}
     if service == "s3":
         # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
         return {(f"s3:{operation}", f"arn:aws:s3:::{sent['Bucket']}/{sent['Key']}")}

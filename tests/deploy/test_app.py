@@ -123,7 +123,15 @@ def test_what_queues_may_take_leaves_the_api_its_part() -> None:
     import app
 
     bounds = {s.name: s.maximum_concurrency for s in app.app.event_sources if isinstance(s, SQSEventConfig)}
-    assert bounds == {"relay": 100, "deliver": 100, "deliver_slow": 20, "scan_range": 4, "payout": None, "collect": None}
+    assert bounds == {
+        "relay": 100,
+        "deliver": 100,
+        "deliver_slow": 20,
+        "scan_range": 4,
+        "tick": 20,
+        "payout": None,
+        "collect": None,
+    }
 
 
 def test_every_network_has_its_clock(monkeypatch: Any) -> None:

@@ -20,6 +20,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.times import iso
 from chalicelib.encoding import base58check
 from chalicelib.usecases.catalogue.rates import Quote
+from chalicelib.usecases.scanning.ticks import Ticks
 from chalicelib.wiring import services
 from tests.deploy.declared import API, functions
 from tests.deploy.rights import Recorder, allowed, needed, policies, recording, refused, refused_items
@@ -66,6 +67,24 @@ class Journey:
         self.settle()
         assert self.api("GET", f"/v1/invoices?id={invoice['id']}")["status"] == "completed"
         return dict(invoice)
+
+    def look_between_polls(self) -> None:
+        """Somebody is given an address, and ticks see his payment and credit it."""
+        services().wiring.scanning.__dict__["ticks"] = Ticks(services().store, services().clock, services().queues, 3_600_000)
+        address = self.api("POST", "/v1/addresses", {"network": "ethereum", "mode": "common"}, 201)["address"]
+        paid = {"address": address, "network": "ethereum", "coin": "eth", "amount": "2"}
+        self.api("POST", "/v1/sandbox/deposits", paid, 201)
+        for blocks in (1, 30):
+            self.recorder.function = "poll_ethereum"
+            services().wiring.scanning.ticks.look(
+                services().catalogue("test").networks["ethereum"], *[services().clock.now_ms()] * 2, None
+            )
+            self.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": blocks}, 201)
+            services().clock.shift_ms += 30_000
+            self.recorder.function = "tick"
+            assert self.stack.drain(only=["tick"], hurry=True).calls["tick"] >= 29
+        assert self.api("GET", f"/v1/transactions/address/{address}")["data"][0]["status"] == "confirmed"
+        del services().wiring.scanning.__dict__["ticks"]
 
     def archive(self, invoice: Mapping[str, Any]) -> None:
         """A year later invoices leave the tables. One is asked for, paid late, and collected."""
@@ -309,6 +328,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     journey.settle()
     journey.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 30}, 201)
     journey.settle()
+    journey.look_between_polls()
     found_behind = journey.fall_behind(monkeypatch)
     # The way round all addresses, which only polls of live EVM networks go.
     recorder.function = "poll_ethereum"

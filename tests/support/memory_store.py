@@ -25,6 +25,7 @@ from chalicelib.domain.merchants.merchants import Tally
 from chalicelib.domain.merchants.suspensions import Suspension
 from chalicelib.domain.scanning.internal_transfers import Reconciled
 from chalicelib.domain.scanning.node_reports import NetworkReport
+from chalicelib.domain.scanning.ticks import Busy, TickLease
 from chalicelib.domain.screening.grey_list import GreyListEntry
 from chalicelib.domain.transactions.node_silence import NodeSilence
 from chalicelib.domain.transactions.rounds import AskingRound
@@ -96,6 +97,8 @@ KEYS: dict[type, tuple[str, ...]] = {
     Invoice: ("tenant", "id"),
     Reconciled: ("network",),
     Cursor: ("network",),
+    Busy: ("network",),
+    TickLease: ("network",),
 }
 
 

@@ -20,7 +20,7 @@ docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -198,6 +198,9 @@ class SimulatedQueues:
 
     def scan(self, network: NetworkId, name: str) -> None:
         raise AssertionError("nothing here is scanned")
+
+    def tick(self, network: NetworkId, moments: Sequence[int], now: int) -> None:
+        raise AssertionError("nobody here waits for a payment")
 
     def bury(self, delivery_id: str, tenant: str) -> None:
         self.buried.append(delivery_id)

@@ -156,7 +156,9 @@ def create_address(ctx: Ctx, body: AddressCreate) -> Answer:
     coin = None if body.coin is None else chosen_coin(ctx.catalogue, "coin", body.coin, body.network)
     mode = _mode(ctx, body.mode, network)
     creating = ctx.services.addresses.creating(ctx.tenant, network, coin, mode, label=body.label, metadata=body.metadata)
-    return ctx.create(creating, ctx.views.address)
+    answer = ctx.create(creating, ctx.views.address)
+    ctx.services.ticks.ask(network, ctx.now_ms, ctx.now_ms)
+    return answer
 
 
 def _service_wallet(ctx: Ctx, body: AddressCreate) -> Answer:

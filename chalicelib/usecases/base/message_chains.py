@@ -14,6 +14,7 @@ on at the bound, how late (`tests/deploy/test_message_circles.py` holds the list
 - deliver → relay → deliver, by a notice to the merchant's other endpoints: `Relay.sweep`, within 75 s.
 - relay, by a job of redelivery that goes on after ten seconds: `RedeliveryRun.sweep`, within two minutes.
 - scan_range, by the rest of a range: the poll, within two minutes.
+- a tick is in no circle: it sends no tick, and nothing that it sends does.
 - payout → relay → payout and collect → relay → collect, by the filler of a nonce that a dropped move leaves: the poll, which asks
   for whatever of ours stands still, within two minutes.
 
@@ -23,7 +24,7 @@ AWS does not say how the headers of a batch become one: the longest chain of a b
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -59,7 +60,7 @@ def ended() -> bool:
 
 
 class BoundedQueues:
-    """The ports Queues and RangeQueue, and dead letters, on `queues`: sends no message that makes a chain too long."""
+    """The ports Queues, RangeQueue and TickQueue, and dead letters, on `queues`: sends no message that makes a chain too long."""
 
     def __init__(self, queues: AllQueues) -> None:
         self._queues = queues
@@ -83,6 +84,10 @@ class BoundedQueues:
     def scan(self, network: NetworkId, name: str) -> None:
         if self._may("the range", name):
             self._queues.scan(network, name)
+
+    def tick(self, network: NetworkId, moments: Sequence[int], now: int) -> None:
+        if self._may("the ticks of", network):
+            self._queues.tick(network, moments, now)
 
     def bury(self, delivery_id: str, tenant: str) -> None:
         self._queues.bury(delivery_id, tenant)  # nothing reads that queue

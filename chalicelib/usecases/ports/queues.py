@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from chalicelib.domain.ids import NetworkId
@@ -40,7 +41,16 @@ class RangeQueue(Protocol):
         ...
 
 
-class AllQueues(Queues, RangeQueue, Protocol):
+class TickQueue(Protocol):
+    """Messages that look at a network between two minute's polls. Losing one costs seconds: the poll reads the same blocks."""
+
+    def tick(self, network: NetworkId, moments: Sequence[int], now: int) -> None:
+        """Ask for ticks at these moments, which lie at most 15 minutes behind `now`; milliseconds since 1970. Raises Unavailable,
+        where some of them may be sent."""
+        ...
+
+
+class AllQueues(Queues, RangeQueue, TickQueue, Protocol):
     """Every message that this service sends."""
 
     def bury(self, delivery_id: str, tenant: str) -> None:

@@ -76,8 +76,9 @@ class MempoolScan:
         self._matcher = Matcher(context)
         self._seen: tuple[frozenset[str], Cursor] | None = None
 
-    def look(self, scan: Callable[[], Cursor]) -> Cursor:
-        """List the mempool, then let `scan` pass the blocks to the tip. `read` records what was listed.
+    def look(self, scan: Callable[[], Cursor | None]) -> Cursor | None:
+        """List the mempool, then let `scan` pass the blocks to the tip; its cursor. `read` records what was listed, unless there is
+        none.
 
         In this order: a transaction that left the mempool is in a block that `scan` passes, or gone. Raises Unavailable, and what
         `scan` raises; a mempool that can not be read does not stop the scan.
@@ -89,12 +90,13 @@ class MempoolScan:
             scan()
             raise
         cursor = scan()
-        self._seen = waiting, cursor
+        if cursor is not None:
+            self._seen = waiting, cursor
         return cursor
 
-    def read(self, recording: Callable[[], bool], ending: Callable[[], bool]) -> None:
+    def read(self, recording: Callable[[], bool], ending: Callable[[], bool] | None) -> None:
         """Record new mempool transactions within the time of `recording`, and end those that are gone within the time of
-        `ending`: a flood of the one leaves time for the other. Raises Failures."""
+        `ending`: a flood of the one leaves time for the other. None: the poll ends them. Raises Failures."""
         if self._seen is None:
             return
         (waiting, cursor), self._seen = self._seen, None
@@ -102,7 +104,7 @@ class MempoolScan:
         known = dict(self._looks.txids)
         with Each(f"{self._network.id}: first sight") as each:
             each.take("what is new", partial(self._record_new, waiting, cursor.tip, recording))
-            if cursor.number >= cursor.tip:
+            if ending is not None and cursor.number >= cursor.tip:
                 each.take("what is gone", partial(self._end_gone, waiting, known, cursor.tip, ending))
 
     def _record_new(self, waiting: frozenset[str], tip: int, more: Callable[[], bool]) -> None:

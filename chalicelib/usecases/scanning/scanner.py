@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 
 CONFIRM_AT_ONCE = 100
 CHANGES_MET = 5
+OVERTAKEN = 3
+"""How often a poll begins anew behind the cursor that a tick, or another poll, has moved meanwhile."""
 STARTED_AGO = 300
 """Seconds that may lie between a network's activation and its first poll, with room for slow blocks."""
 
@@ -96,6 +98,14 @@ class Scanner:
 
         Raises Halted, Unavailable, Conflict.
         """
+        for _ in range(OVERTAKEN):
+            try:
+                return self._advance(more)
+            except Conflict:
+                log.info("%s: another worker moved the cursor: on from there", self._network.id)
+        return self._advance(more)
+
+    def _advance(self, more: Callable[[], bool]) -> Cursor:
         cursor = self.start(STARTED_AGO)
         cursor = self._forks.catch_up(cursor, more)
         if cursor.rewind_to is not None:
@@ -120,6 +130,30 @@ class Scanner:
                     raise Unavailable(f"the node of {self._network.id} contradicts itself")
         if cursor.halted is not None:
             raise Halted(f"{self._network.id} is halted: {cursor.halted}")
+        return replace(cursor, tip=tip)
+
+    def keep_up(self, more: Callable[[], bool]) -> Cursor | None:
+        """Scan the few blocks that continue the cursor's chain, for a tick; the cursor, with the tip as it was seen.
+
+        None where there is more to do than that: no cursor yet, a halt, a backlog, a reorganisation. The poll does it, which undoes
+        first what the old branch settled. Raises Unavailable, Conflict (another worker passed the same blocks).
+        """
+        cursor = self._cursor()
+        if cursor is None or cursor.halted is not None or cursor.rewind_to is not None or cursor.ranges_to is not None:
+            return None
+        tip = self._reader.tip()
+        if cursor.number < tip:
+            self._store.catalogue(self._network.realm, fresh=True)  # as in `advance`
+        if tip < cursor.number or self.backlog.far(cursor, tip) or not self._still_there(cursor, tip):
+            return None
+        while cursor.number < tip and more():
+            last = min(tip, cursor.number + batch_blocks(self._network))
+            linked = self._linked(cursor, self._reader.blocks(cursor.number + 1, last, self.recorder.contracts()))
+            if not linked:
+                return None
+            cursor = self._pass(cursor, linked, tip, more)
+            if cursor.number < linked[-1].number:
+                break
         return replace(cursor, tip=tip)
 
     def _step(self, cursor: Cursor, tip: int, more: Callable[[], bool]) -> tuple[Cursor, bool]:

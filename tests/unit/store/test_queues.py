@@ -101,7 +101,30 @@ def test_a_message_says_how_many_of_its_chain_came_before_it(wire: Wire) -> None
     assert wire.as_expected()
 
 
-@pytest.mark.parametrize(("before", "sent"), [(0, 5), (MOST - 2, 5), (MOST - 1, 3), (MOST, 0), (MOST + 1, 0)])
+def test_ticks_are_sent_in_batches_with_their_delays(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+    url = "https://sqs.eu-central-1.amazonaws.com/123456789012/gateway-test-ticks"
+    now = 1_790_000_000_000
+    moments = [now + seconds * 1_000 for seconds in range(2, 26, 2)]
+    entries = [
+        {
+            "Id": str(number),
+            "MessageBody": json.dumps({"version": 1, "realm": "live", "network": "bsc", "at": at}),
+            "DelaySeconds": 2 + 2 * number,
+        }
+        for number, at in enumerate(moments)
+    ]
+    wire.stub.add_response("get_queue_url", {"QueueUrl": url}, {"QueueName": "gateway-test-ticks"})
+    for some, failed in ((entries[:10], []), (entries[10:], [{"Id": "10", "SenderFault": False, "Code": "InternalError"}])):
+        wire.stub.add_response("send_message_batch", {"Successful": [], "Failed": failed}, {"QueueUrl": url, "Entries": some})
+    wire.queues.tick(NetworkId("live:bsc"), moments, now)
+    assert wire.as_expected()
+    assert "1 ticks were not taken" in caplog.text
+    wire.stub.add_client_error("send_message_batch", "ServiceUnavailable")
+    with pytest.raises(Unavailable):
+        wire.queues.tick(NetworkId("live:bsc"), moments, now)
+
+
+@pytest.mark.parametrize(("before", "sent"), [(0, 6), (MOST - 2, 6), (MOST - 1, 4), (MOST, 0), (MOST + 1, 0)])
 def test_a_chain_ends_and_leaves_room_for_what_the_relay_sends(before: int, sent: int) -> None:
     inner = mock.Mock(spec=SqsQueues)
     queues = BoundedQueues(inner)
@@ -109,6 +132,7 @@ def test_a_chain_ends_and_leaves_room_for_what_the_relay_sends(before: int, sent
         queues.wake("mch_1:live", "wh_1", 5, failing=True, held=True)
         queues.send(Command("payouts", "live:ethereum", {}))
         queues.scan(NetworkId("live:ethereum"), "r")
+        queues.tick(NetworkId("live:ethereum"), [5_000], 0)
         queues.kick("out_1", "mch_1:live")
         queues.redeliver("mch_1:live", "rd_1")
         queues.bury("dlv_1", "mch_1:live")  # nobody reads that one

@@ -13,6 +13,7 @@ from chalicelib.api.models import Query, Request
 from chalicelib.api.pages import frame, in_language
 from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import endpoint
+from chalicelib.api.waiting import payer_waits
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound, ServiceError
 from chalicelib.domain.ids import made_at
 from chalicelib.domain.invoices.choices import MOST_CHOICES
@@ -41,7 +42,9 @@ def get_checkout_status(ctx: Ctx) -> Answer:
     may be two seconds old. An invoice made a moment ago may not be found yet.
     """
     checkouts = ctx.services.checkouts
-    shown = checkouts.public(checkouts.find(ctx.param("invoiceId")))
+    found = checkouts.find(ctx.param("invoiceId"))
+    payer_waits(ctx.services, found.invoice)
+    shown = checkouts.public(found)
     return Answer(shown, headers={"Cache-Control": f"public, max-age={_SECONDS}"})
 
 
@@ -63,7 +66,9 @@ def get_checkout(ctx: Ctx, query: PageQuery) -> Answer:
     """Its links begin with the address that it was called by, its words are those of the browser's language. An unknown id is a
     page as well."""
     try:
-        return _page(ctx, ctx.services.checkouts.find(ctx.param("invoiceId")), search=query.search or "")
+        found = ctx.services.checkouts.find(ctx.param("invoiceId"))
+        payer_waits(ctx.services, found.invoice)
+        return _page(ctx, found, search=query.search or "")
     except NotFound:
         return _unknown(ctx)
 
@@ -105,6 +110,7 @@ def choose_coin(ctx: Ctx, body: ChoiceRequest) -> Answer:
             page = _page(ctx, checkouts.find(ctx.param("invoiceId")), refused)
             return Answer(None, status=429, text=page.text, headers={**page.headers, **refusal_headers(usage, ctx.now_ms)})
         raise RateLimitExceeded(usage, " for different coins of one invoice") from None
+    payer_waits(ctx.services, chosen.invoice)
     if ctx.form:
         return _page(ctx, checkouts.of(chosen.invoice))
     return Answer(checkouts.chosen(chosen.invoice, chosen.choice))
