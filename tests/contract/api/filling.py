@@ -15,8 +15,8 @@ from tests.support.edge import Edge
 START = 1_767_225_600_000
 
 
-def fill(edge: Edge, count: int) -> None:
-    """`count` invoices, a second apart, every tenth completed: put into moto's rows as they would be after a commit each."""
+def fill(edge: Edge, count: int, *, completed: bool = True) -> None:
+    """`count` invoices, a second apart, every tenth `completed`: put into moto's rows as they would be after a commit each."""
     store = edge.services.store
     made = Invoice(
         id="inv_", tenant=TenantId(f"{edge.shop}:test"), network="test:ethereum", asset="test:ethereum:eth", address="0x0",
@@ -28,7 +28,7 @@ def fill(edge: Edge, count: int) -> None:
         for n in range(count):
             at = START + n * 1000
             sk = DynamoType({"S": f"{first_id('inv', at)}{n:016d}"})
-            plain = shapes[n % 10 == 0]
+            plain = shapes[completed and n % 10 == 0]
             item: Any = Item.__new__(Item)
             item.hash_key, item.range_key = plain["pk"], sk
             item.attrs = dict(plain, sk=sk, id=sk, created_at=DynamoType({"N": str(at)}))

@@ -1,0 +1,234 @@
+"""How many payments a second one network and one merchant's coin can have: CPU and calls measured, DynamoDB modelled.
+
+Run as a script: ``python tests/bench/bench_throughput.py``; ``--markdown`` prints the page's part alone (page.py).
+
+Measured on the local stack: a block with payments to one merchant is detected and confirmed by the real poll; the slope between
+few and many of them is a payment's CPU, calls and request units, and its transactions say which items are a payment's own and which
+it shares with others of its merchant. What DynamoDB and Lambda make of that is `dynamo_model.py`, with its constants.
+Budget: 200 a second on one network, 50 for one merchant in one coin, 1,000 of one block credited within 5 s, also at twice the
+latencies.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+os.environ.update({"STAGE": "local", "SANDBOX_BLOCK_SECONDS": "0"})
+
+import pytest  # noqa: E402
+
+from chalicelib.wiring import services  # noqa: E402
+from tests.bench import dynamo_model as model  # noqa: E402
+from tests.bench.accounting import Account, accounted  # noqa: E402
+from tests.bench.bench_requests import INVOICE, started  # noqa: E402
+from tests.bench.dynamo_model import Outcome, Plan, Play, Shape  # noqa: E402
+from tests.support.shop import Shop, bent_node, with_also  # noqa: E402
+from tests.support.stack import Stack  # noqa: E402
+
+FEW, MANY = 6, 36
+BOUND = 80
+"""Items of our transactions; AWS takes 100 and 4 MB: model.GUIDE/transaction-apis.html."""
+FAN = 10
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Of one payment of a block with many, by one kind of step: CPU in ms without moto's, calls, write units, transactions."""
+
+    cpu: float
+    calls: float
+    writes: float
+    commits: float
+    shape: Shape
+
+
+def block_of(stack: Stack, keys: Iterator[str], count: int, patch: pytest.MonkeyPatch) -> Shop:
+    """A block with `count` payments of one merchant in one coin, each to an address of its own and in a transaction of its own."""
+    stack.reset()
+    shop = Shop(stack)
+    node = bent_node(shop, patch)
+    made = [stack.call("POST", "/v1/invoices", next(keys), INVOICE).json["address"] for _ in range(count)]
+    paid = shop.pay(made[0], "0.05")
+    reader = services().reader(shop.realm_network())
+    (block,) = [one for one in reader.blocks(paid["blockNumber"], paid["blockNumber"], frozenset()) if one.transfers]
+    (first,) = block.transfers
+    # A simulated block holds one transaction: the others are put beside it.
+    others = [first._replace(txid=f"0x{n:064x}", recipient=address.lower()) for n, address in enumerate(made[1:], 1)]
+    with_also(node, others, block.hash)
+    return shop
+
+
+def polled(shop: Shop, *, units: bool) -> tuple[float, Account]:
+    """One poll: its CPU in ms without moto's, and its account."""
+    with accounted(units=units) as account:
+        began = time.process_time()
+        shop.stack.drain(only=("poll_ethereum",), rounds=1)
+        spent = time.process_time() - began - account.moto
+    return spent * 1_000, account
+
+
+def measured(stack: Stack, keys: Iterator[str], *, confirm: bool) -> Measured:
+    """What a payment's detection costs, or its confirmation, where a block holds many."""
+    found = []
+    for count in (FEW, MANY):
+        figures = []
+        for units in (False, True):
+            with pytest.MonkeyPatch.context() as patch:
+                shop = block_of(stack, keys, count, patch)
+                if confirm:
+                    shop.stack.drain(only=("poll_ethereum",), rounds=2)
+                    shop.mine()
+                figures.append(polled(shop, units=units))
+        cpu, account = figures[0][0], figures[1][1]
+        sent = [(name, body) for _, name, body in account.sent if "-sandbox" not in str(body)]
+        writes = sum(value for table, value in account.writes.items() if "sandbox" not in table)
+        commits = [body["TransactItems"] for name, body in sent if name == "TransactWriteItems"]
+        found.append(((cpu, len(sent), writes, len(commits)), commits))
+    (few, _), (many, commits) = found
+    cpu, calls, writes, times = ((after - before) / (MANY - FEW) for before, after in zip(few, many, strict=True))
+    return Measured(cpu, calls, writes, times, shape_of(commits, MANY, writes, calls, cpu))
+
+
+def shape_of(transactions: list[Any], payments: int, writes: float, calls: float, cpu: float) -> Shape:
+    """What a payment's transaction is made of: an item that several transactions have is shared. A further payment of a group is
+    taken for half the CPU of the first."""
+    met: Counter[tuple[str, str, str]] = Counter()
+    kinds: dict[tuple[str, str, str], set[str]] = {}
+    for transaction in transactions:
+        for part in transaction:
+            ((kind, body),) = part.items()
+            key = body["Key"] if "Key" in body else {name: body["Item"][name] for name in ("pk", "sk")}
+            place = (body["TableName"].rsplit("-", 1)[1], key["pk"]["S"], key["sk"]["S"])
+            met[place] += 1
+            kinds.setdefault(place, set()).add(
+                "add"
+                if kind == "Update" and "ConditionExpression" not in body
+                else "check"
+                if kind == "ConditionCheck"
+                else "write"
+            )
+    own = Counter(table for (table, _, _), times in met.items() if times == 1)
+    again = [place for place, times in met.items() if times > 1 and not place[1].startswith("block#")]
+    added = Counter((table, pk.partition("#")[0]) for table, pk, sk in again if kinds[table, pk, sk] == {"add"})
+    shared = [table for table, pk, sk in again if kinds[table, pk, sk] != {"add"}]
+    each = tuple(table for table, count in sorted(own.items()) for _ in range(round(count / payments)))
+    items = len(each) + len(shared) + len(added) + 1
+    each_holds = payments / len(transactions)
+    more = cpu / 2 if each_holds < 1.5 else cpu * each_holds / (each_holds + 1)
+    return Shape(
+        own=each,
+        shared=tuple(shared),
+        added=tuple((table, shards) for (table, _), shards in sorted(added.items())),
+        units=writes / items,
+        reads=max(1, round(calls * each_holds - 1)),
+        cpu_ms=max(cpu, 2 * more),
+        cpu_more_ms=more,
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """`numbers`: payments of a block, by merchant and coin. Either so many a second are detected and confirmed, each minute as many
+    as the next, or a block's payments are confirmed within so many seconds."""
+
+    name: str
+    numbers: tuple[int, ...]
+    rate: float = 0.0
+    seconds: float = 0.0
+    wanted: bool = True
+
+
+CASES = (
+    Case("200 a second, one network, 100 merchants", (24,) * 100, rate=200.0),
+    Case("50 a second, one merchant and coin", (600,), rate=50.0),
+    Case("1,000 of a block, 20 merchants", (50,) * 20, seconds=5.0),
+    Case("1,000 of a block, one merchant", (1_000,), seconds=5.0, wanted=False),
+    Case("500 a second, 250 merchants", (24,) * 250, rate=500.0, wanted=False),
+)
+WARMED = 12_000
+"""Write units a second that each table is warmed to."""
+_FAN_OUT = Plan(functions=FAN, threads=8, memory=1_769, bound=BOUND, ordered=True, fan_out=True)
+PLANS = {
+    "singles, 512 MB": Plan(),
+    "8 singles at a time, 1,769 MB": Plan(threads=8, memory=1_769),
+    "8 groups at a time": Plan(threads=8, memory=1_769, bound=BOUND, ordered=True),
+    f"groups in {FAN} functions": _FAN_OUT,
+    f"groups in {FAN} functions, warmed tables": replace(_FAN_OUT, partitions=WARMED // 1_000),
+}
+
+
+def played(steps: tuple[Measured, Measured], plan: Plan, case: Case) -> tuple[float, list[Outcome]]:
+    """Seconds until a block's payments are detected and confirmed, or confirmed alone, and how each went."""
+    # What goes on all the time finds its functions warm.
+    plan = replace(plan, fan_out=plan.fan_out and not case.rate)
+    outcomes = [Play(one.shape, plan, case.numbers).run() for one in (steps if case.rate else steps[1:])]
+    return sum(outcome.seconds for outcome in outcomes), outcomes
+
+
+def verdict(case: Case, seconds: float) -> bool:
+    return seconds <= case.seconds if case.seconds else sum(case.numbers) / seconds >= case.rate
+
+
+def first_limit(outcomes: list[Outcome], plan: Plan, seconds: float) -> str:
+    """What gives way first as payments become more: what is used most of what there is."""
+    cpu = sum(outcome.cpu for outcome in outcomes) / (seconds * plan.functions * plan.speed)
+    hottest = max(outcome.hottest for outcome in outcomes) / model.PARTITION_WRITES
+    refused = sum(outcome.conflicts for outcome in outcomes) / sum(outcome.commits + outcome.conflicts for outcome in outcomes)
+    used = {"CPU": cpu, "a partition's write units": hottest, "conflicts": refused}
+    name = max(used, key=lambda key: used[key])
+    return f"{name} {used[name]:.0%}" if used[name] >= 0.5 else f"calls one after the other (CPU {cpu:.0%})"
+
+
+def tables(detect: Measured, confirm: Measured) -> tuple[list[str], bool]:
+    """The page's lines, and whether the budget is kept by the best plan."""
+    lines = ["|a payment's|CPU ms|calls|write units|items: own, shared, counted up|", "|---|---|---|---|---|"]
+    for name, one in (("detection", detect), ("confirmation", confirm)):
+        shape = one.shape
+        items = f"{len(shape.own)}, {len(shape.shared)}, {len(shape.added)}"
+        lines.append(f"|{name}|{one.cpu:.1f}|{one.calls:.1f}|{one.writes:.0f}|{items}|")
+    lines += ["", "|case|plan|seconds|a second|at twice the latencies|refused|first|", "|---|---|---|---|---|---|---|"]
+    kept = True
+    for case in CASES:
+        met = False
+        for name, plan in PLANS.items():
+            seconds, outcomes = played((detect, confirm), plan, case)
+            slower, _ = played((detect, confirm), replace(plan, slower=2.0), case)
+            count = sum(case.numbers)
+            refused = sum(o.conflicts for o in outcomes) / sum(o.commits + o.conflicts for o in outcomes)
+            lines.append(
+                f"|{case.name}|{name}|{seconds:.1f}|{count / seconds:.0f}|{count / slower:.0f}|{refused:.0%}|"
+                f"{first_limit(outcomes, plan, seconds)}|"
+            )
+            met = met or verdict(case, slower)
+        kept = kept and (met or not case.wanted)
+    return lines, kept
+
+
+def main() -> int:
+    stack, keys = started()
+    logging.disable(logging.ERROR)
+    stack.drain(hurry=True)
+    stack._fresh = stack.snapshot()
+    turns = cycle(keys)
+    measured(stack, turns, confirm=False)  # warm
+    lines, kept = tables(measured(stack, turns, confirm=False), measured(stack, turns, confirm=True))
+    stack.aws.stop()
+    print("\n".join(lines))
+    if "--markdown" not in sys.argv:
+        print(f"budget: {'kept' if kept else 'BROKEN'}")
+    return 0 if kept or "--markdown" in sys.argv else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

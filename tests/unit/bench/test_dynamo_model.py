@@ -1,0 +1,79 @@
+"""The model of DynamoDB in tests/bench: what it refuses, what it bounds, and that it loses nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tests.bench.bench_throughput import shape_of
+from tests.bench.dynamo_model import COMMIT_MS, PARTITION_WRITES, Dynamo, Plan, Play, Shape
+from tests.bench.plot import drawn
+
+SHAPE = Shape(own=("records", "work"), shared=("ledger",), units=2.0, reads=3, cpu_ms=5.0, cpu_more_ms=2.0)
+EIGHT = Plan(threads=8, memory=1_769)
+
+
+def test_transactions_that_meet_at_an_item_are_refused_and_others_are_not() -> None:
+    store = Dynamo(Random(1), 1.0)
+    took, done = store.commit(0.0, [("records", "a")], {}, 1.0)
+    assert done and took > 0
+    assert store.commit(took / 2, [("records", "a"), ("records", "b")], {}, 1.0)[1] is False
+    assert store.commit(took / 2, [("records", "c")], {}, 1.0)[1] is True
+    assert store.commit(took * 2, [("records", "a")], {}, 1.0)[1] is True
+
+
+def test_a_version_that_has_moved_on_is_refused() -> None:
+    store = Dynamo(Random(1), 1.0)
+    item = ("ledger", "balance")
+    assert store.commit(0.0, [item], {item: 0}, 1.0)[1]
+    assert not store.commit(9.0, [item], {item: 0}, 1.0)[1]
+    assert store.commit(9.0, [item], {item: 1}, 1.0)[1]
+
+
+def test_a_partition_gives_its_units_a_second_and_no_more() -> None:
+    store = Dynamo(Random(1), 1.0, partitions=1)
+    waits = [store.commit(0.0, [("records", str(n))], {}, 100.0)[0] for n in range(50)]
+    assert waits[-1] >= 49 * 100.0 / PARTITION_WRITES > waits[0]
+
+
+@pytest.mark.parametrize("plan", [Plan(), EIGHT, replace(EIGHT, bound=80, ordered=True), replace(EIGHT, functions=3, fan_out=True)])
+def test_every_payment_is_committed_once(plan: Plan) -> None:
+    outcome = Play(SHAPE, plan, (30, 5, 1)).run()
+    assert outcome.payments == 36
+    groups = 3 + 1 + 1 if plan.bound else 36
+    assert outcome.commits == groups
+
+
+def test_one_merchant_is_bound_by_its_balance_and_groups_help_it() -> None:
+    alone, several = Play(SHAPE, EIGHT, (240,)).run(), Play(SHAPE, EIGHT, (12,) * 20).run()
+    assert alone.conflicts > several.conflicts and alone.rate < several.rate
+    assert alone.rate < 1_000 / COMMIT_MS
+    grouped = Play(SHAPE, replace(EIGHT, bound=80, ordered=True), (240,)).run()
+    assert grouped.conflicts == 0 and grouped.rate > 2 * alone.rate
+    assert Play(SHAPE, replace(EIGHT, slower=2.0), (240,)).run().rate < alone.rate
+
+
+def test_a_shape_is_read_off_transactions() -> None:
+    def part(kind: str, table: str, key: str, **more: str) -> dict[str, object]:
+        return {kind: {"TableName": f"x-local-{table}", "Key": {"pk": {"S": key}, "sk": {"S": "-"}}, **more}}
+
+    sent = [
+        [
+            part("Update", "records", f"tx#{n}", ConditionExpression="v"),
+            part("Update", "ledger", "bal#shop", ConditionExpression="v"),
+            part("Update", "records", f"sum#shop#{n % 2}"),
+            part("ConditionCheck", "chain", "block#1"),
+        ]
+        for n in range(4)
+    ]
+    shape = shape_of(sent, 4, 32.0, 6.0, 8.0)
+    assert (shape.own, shape.shared, shape.added) == (("records",), ("ledger",), (("records", 2),))
+    assert (shape.reads, shape.cpu_ms, shape.cpu_more_ms, shape.units) == (5, 8.0, 4.0, 8.0)
+
+
+def test_a_plot_has_a_line_for_each_series() -> None:
+    picture = drawn({"size": {"a": {1: 1.0, 1_000: 2.0}, "b <c>": {1: 3.0, 1_000: 3.0}}}, "ms")
+    assert picture.count("<polyline") == 2 and picture.count("<circle") == 4
+    assert "b &lt;c&gt;" in picture and ">1k<" in picture
