@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
+from threading import Lock
 from typing import Any, NamedTuple
 
 from chalicelib.domain.addresses.addresses import Watched
@@ -18,6 +20,7 @@ from chalicelib.domain.chain import Block, Reward, Transfer
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.usecases.base.fairness import AT_LEAST, in_turn, shared_out
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.side_by_side import side_by_side
 from chalicelib.usecases.deposits.claims import Claims
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.deposits.first_sight import Scanned
@@ -155,16 +158,20 @@ class Recorder:
         alone = [member for member in todo if scanned.claim is not None or member.transfer in held or member.owner.tenant is None]
         ids = {member.id for member in alone}
         groups = grouped([member for member in todo if member.id not in ids], parts)
-        for group in [*groups, *([member] for member in alone)]:
-            begun = list(takewhile(lambda _: may_begin(), group))
+        lock, in_time = Lock(), [True]
+
+        def step(group: list[Member]) -> None:
+            with lock:
+                begun = list(takewhile(lambda _: in_time[0] and may_begin(), group))
+                in_time[0] = len(begun) == len(group)
             coin = _coin(known, group[0])
             seen = replace(scanned, part=parts[group[0].id])
             left = self._deposits.detect_together(self._network, coin, seen, begun) if len(begun) > 1 else begun
             for t, id_, owner in left:
                 self._deposits.detect(self._network, coin, replace(scanned, part=parts[id_]), t, owner, id_, t in held)
-            if len(begun) < len(group):
-                return False
-        return True
+
+        side_by_side([partial(step, group) for group in [*groups, *([member] for member in alone)]])
+        return in_time[0]
 
     def _owned(self, proven: Sequence[Transfer], ids: Sequence[str], watched: Mapping[str, Watched]) -> list[Member]:
         """Those of `proven` that have an owner here."""

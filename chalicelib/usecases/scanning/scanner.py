@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -28,6 +28,7 @@ from chalicelib.domain.work import Work
 from chalicelib.usecases.base.fairness import MOST_AT_ONCE, MOST_TO_ONE
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import Each
+from chalicelib.usecases.base.side_by_side import side_by_side
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.deposits.groups import MOST as MOST_TOGETHER
 from chalicelib.usecases.ports.changes import Conflict, Save
@@ -266,14 +267,20 @@ class Scanner:
             after = due[-1]
 
     def _credit(self, ready: Sequence[Deposit], cursor: Cursor, each: Each) -> None:
-        """Credit deposits whose blocks were found in the chain: those of one merchant, coin and part of a list together."""
-        groups: dict[tuple[object, ...], list[Deposit]] = {}
+        """Credit deposits whose blocks were found in the chain: those of one merchant, coin and part of a list together, and
+        merchants side by side. What is of one merchant and coin meets at its balance: one group after the other."""
+        lanes: dict[tuple[object, ...], dict[tuple[object, ...], list[Deposit]]] = {}
         for deposit in ready:
-            whose = deposit.id if deposit.tenant is None or deposit.part is None else deposit.tenant
-            groups.setdefault((whose, deposit.asset, deposit.block_hash, deposit.part), []).append(deposit)
-        for group in groups.values():
-            for some in (group[start : start + MOST_TOGETHER] for start in range(0, len(group), MOST_TOGETHER)):
-                self._credit_group(some, cursor, each)
+            lane = lanes.setdefault((deposit.tenant, deposit.asset), {})
+            alone = deposit.id if deposit.tenant is None or deposit.part is None else None
+            lane.setdefault((deposit.block_hash, deposit.part, alone), []).append(deposit)
+
+        def step(groups: Iterable[Sequence[Deposit]]) -> None:
+            for group in groups:
+                for start in range(0, len(group), MOST_TOGETHER):
+                    self._credit_group(group[start : start + MOST_TOGETHER], cursor, each)
+
+        side_by_side([partial(step, groups.values()) for groups in lanes.values()])
 
     def _credit_group(self, group: Sequence[Deposit], cursor: Cursor, each: Each) -> None:
         """In one transaction, and one by one what that can not take. Where the block has fallen out, or the store does not answer,

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from threading import Barrier, current_thread
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.scanning.block_lists import drop_list, list_deposits
 from chalicelib.wiring import services
-from tests.support.shop import Shop, open_shop
+from tests.support.shop import Shop, bent_node, open_shop, with_also
 from tests.support.stack import Stack
 
 PAYMENTS, INVOICES = 6, 3
@@ -260,3 +261,70 @@ def test_groups_keep_the_turns_of_addresses() -> None:
     assert groups == [[crowd[0], *others[: MOST - 1]], others[MOST - 1 :], [stranger], [token], [crowd[1]], [crowd[2]]]
     parts = {each.id: n % 2 for n, each in enumerate(others)}
     assert grouped(others, parts) == [others[::2], others[1::2]]
+
+
+def _two_coins(shop: Shop, patch: pytest.MonkeyPatch) -> None:
+    """A block with a payment in each of two coins: the sandbox mines one in a block, and the node tells of a second."""
+    address, other = shop.invoice("20", "usdt")["address"], shop.invoice("20", "usdc")["address"]
+    shop.pay(address, "20", "usdt")
+    contract, node = shop.coin("usdc").contract, bent_node(shop, patch)
+    assert contract is not None
+    (block,) = node._real.blocks(node._real.tip(), node._real.tip(), {})
+    also = Transfer("0x" + "aa" * 32, "log:7", contract.lower(), "0x" + "0c" * 20, other.lower(), 20 * 10**6)
+    with_also(node, [also], block.hash)
+
+
+def _poll(shop: Shop, failures: str = "raise") -> None:
+    shop.stack.drain(only=(f"poll_{shop.network}",), rounds=1, failures=failures)  # type: ignore[arg-type]
+
+
+def _meeting(patch: pytest.MonkeyPatch, kind: type[Any]) -> list[str]:
+    """Let each commit with a record of `kind` wait for another one, which never comes where they follow each other."""
+    store, barrier, names = services().store, Barrier(2, timeout=20), list[str]()
+    commit = store.commit
+
+    def meets(changes: Any) -> None:
+        if any(isinstance(getattr(change, "record", None), kind) for change in changes):
+            barrier.wait()
+            names.append(current_thread().name)
+        commit(changes)
+
+    patch.setattr(store, "commit", meets)
+    return names
+
+
+def test_coins_are_recorded_and_credited_side_by_side(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    _two_coins(shop, monkeypatch)
+    with monkeypatch.context() as patch:
+        seen = _meeting(patch, Deposit)
+        _poll(shop)
+    assert len(set(seen)) == 2 and shop.balance("usdt")["pending"] == shop.balance("usdc")["pending"] == "20"
+    shop.mine()
+    with monkeypatch.context() as patch:
+        credited = _meeting(patch, Balance)
+        _poll(shop)
+    assert len(set(credited)) == 2 and shop.available("usdt") == shop.available("usdc") == "20"
+
+
+def test_one_that_fails_leaves_the_block_to_the_next_poll(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the other thread has stored is met again."""
+    _two_coins(shop, monkeypatch)
+    store, asset = services().store, shop.coin("usdt").asset
+    stood, commit = store.get(Cursor, network=shop.realm_network().id), store.commit
+
+    def fails(changes: Any) -> None:
+        if any(getattr(getattr(change, "record", None), "asset", None) == asset for change in changes):
+            raise Unavailable("throttled")
+        commit(changes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "commit", fails)
+        _poll(shop, "count")
+    after = store.get(Cursor, network=shop.realm_network().id)
+    assert stood is not None and after is not None and after.number == stood.number
+    assert shop.balance("usdt")["pending"] == "0"
+    _poll(shop)
+    shop.mine()
+    _poll(shop)
+    assert shop.available("usdt") == shop.available("usdc") == "20"
+    assert len([d for d in store.every(Deposit) if d.tenant is not None]) == 2

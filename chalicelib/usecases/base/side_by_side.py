@@ -1,0 +1,46 @@
+"""Steps taken at the same time by a few threads: they wait for the store, and the store does not wait.
+
+The caller's context (a realm's clock) is theirs too. Each step must be whole by itself: nothing is said about their order.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+
+AT_ONCE = 8
+"""A function of 512 MB has a third of a core: more threads would wait for it, not for the store."""
+
+
+def side_by_side(steps: Sequence[Callable[[], object]], at_once: int = AT_ONCE) -> None:
+    """Take `steps`, at most `at_once` at the same time; a single one in the caller's thread.
+
+    After a failure no further step begins. Raises the first step's failure, in their order, once those under way have ended.
+    """
+    if len(steps) < 2:
+        for step in steps:
+            step()
+        return
+    todo = iter(enumerate(steps))
+    failures: dict[int, BaseException] = {}
+    lock = threading.Lock()
+
+    def take() -> None:
+        while True:
+            with lock:
+                place, step = (None, None) if failures else next(todo, (None, None))
+            if place is None or step is None:
+                return
+            try:
+                step()
+            except BaseException as error:  # noqa: BLE001 - raised where the steps were asked for
+                with lock:
+                    failures[place] = error
+
+    with ThreadPoolExecutor(min(at_once, len(steps)), thread_name_prefix="step") as threads:
+        for _ in range(min(at_once, len(steps))):
+            threads.submit(copy_context().run, take)
+    if failures:
+        raise failures[min(failures)]

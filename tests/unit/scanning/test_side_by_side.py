@@ -1,0 +1,62 @@
+"""Steps at the same time: all of them, once, and none after a failure."""
+
+from __future__ import annotations
+
+import threading
+from contextvars import ContextVar
+from functools import partial
+
+import pytest
+
+from chalicelib.usecases.base.side_by_side import side_by_side
+
+WHERE: ContextVar[str] = ContextVar("where")
+
+
+def test_one_step_is_taken_here() -> None:
+    threads: list[int] = []
+    side_by_side([lambda: threads.append(threading.get_ident())])
+    side_by_side([])
+    assert threads == [threading.get_ident()]
+
+
+def test_steps_meet_in_the_context_of_the_caller() -> None:
+    """Neither gets past the barrier alone."""
+    barrier, seen = threading.Barrier(2, timeout=10), list[str]()
+    WHERE.set("here")
+
+    def step() -> None:
+        barrier.wait()
+        seen.append(WHERE.get())
+
+    side_by_side([step, step])
+    assert seen == ["here", "here"]
+
+
+def test_never_more_than_asked_for() -> None:
+    lock, now, most, done = threading.Lock(), [0], [0], list[int]()
+
+    def step(number: int) -> None:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        done.append(number)
+        with lock:
+            now[0] -= 1
+
+    side_by_side([partial(step, number) for number in range(200)], at_once=3)
+    assert sorted(done) == list(range(200)) and 1 <= most[0] <= 3
+
+
+def test_a_failure_begins_no_further_step() -> None:
+    """The two under way end; of two failures the first step's is raised."""
+    barrier, done = threading.Barrier(2, timeout=10), list[str]()
+
+    def fails(name: str) -> None:
+        barrier.wait()
+        raise LookupError(name)
+
+    more = [partial(done.append, str(number)) for number in range(50)]
+    with pytest.raises(LookupError, match="first"):
+        side_by_side([partial(fails, "first"), partial(fails, "second"), *more], at_once=2)
+    assert len(done) < 50
