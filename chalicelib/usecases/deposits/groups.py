@@ -22,7 +22,6 @@ from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import Transfer
 from chalicelib.domain.deposits.deposits import Deposit, deposit_work
 from chalicelib.domain.deposits.sums import MATTERS, NEAR, seen_sums
-from chalicelib.domain.ids import TenantId
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.invoices.totals import InvoiceTotals
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking
@@ -212,17 +211,16 @@ def _plain(deposit: Deposit, invoice: Invoice | None, in_doubt: bool) -> bool:
 def _once(changes: Iterable[Change]) -> list[Change]:
     """`changes` with each condition once, and one shard for the totals of a merchant and coin: only the sum of shards counts."""
     kept: list[Change] = []
-    conditions: set[tuple[object, ...]] = set()
-    shards: dict[tuple[TenantId, str], Any] = {}
+    conditions: set[str] = set()
+    totals: dict[tuple[str, str], tuple[Mapping[str, str], Counter[str]]] = {}
     for change in changes:
         if isinstance(change, AtPart | Absent):
-            named = (type(change).__name__, repr(change))
-            if named in conditions:
+            if repr(change) in conditions:
                 continue
-            conditions.add(named)
+            conditions.add(repr(change))
         elif isinstance(change, Add) and change.kind is InvoiceTotals:
-            place = (TenantId(change.key["tenant"]), change.key["asset"])
-            kept.append(Add(InvoiceTotals, shards.setdefault(place, change.key), change.deltas))
+            _, sums = totals.setdefault((change.key["tenant"], change.key["asset"]), (change.key, Counter()))
+            sums.update(change.deltas)
             continue
         kept.append(change)
-    return kept
+    return [*kept, *(Add(InvoiceTotals, key, sums) for key, sums in totals.values())]

@@ -23,7 +23,7 @@ from chalicelib.domain.webhooks.endpoints import EventRecord
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.deposits.first_sight import Scanned
 from chalicelib.usecases.deposits.groups import MOST, Member, grouped
-from chalicelib.usecases.ports.changes import Conflict, Save
+from chalicelib.usecases.ports.changes import MOST_ITEMS, Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.scanning.block_lists import drop_list, list_deposits
@@ -211,6 +211,21 @@ def test_a_group_is_one_transaction(shop: Shop, monkeypatch: pytest.MonkeyPatch)
     shop.turn()
     told = [json.loads(event.body)["data"] for event in store.every(EventRecord) if event.name == "balance.updated"]
     assert {one["pending"] for one in told} <= {"0", "3", "20", "23"} and len(told) == 2
+
+
+def test_a_whole_group_fits_into_a_transaction(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each payment for an invoice of its own, which it completes; and with all the conditions that a native coin rests on."""
+    monkeypatch.setattr(f"{__name__}.INVOICES", MOST)
+    run = Run(shop, "usdt", [(n, 20, False) for n in range(MOST)], True)
+    sent: list[Any] = []
+    store, commit = services().store, services().store.commit
+    monkeypatch.setattr(store, "commit", lambda changes: [sent.append(changes), commit(changes)])
+    run.detect(range(MOST))
+    run.confirm(range(MOST))
+    monkeypatch.undo()
+    assert [len(changes) for changes in sent] == [4 * MOST + 3, 5 * MOST + 4]
+    assert 5 * MOST + 4 + MOST < MOST_ITEMS, "an `Absent` more for each native payment"
+    assert shop.available("usdt") == str(20 * MOST)
 
 
 def test_dying_before_and_behind_the_commit_of_a_group(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
