@@ -19,6 +19,7 @@ from chalice.app import Chalice
 from moto.sqs.models import Message
 
 from infra.local import queues
+from infra.local.pace import REST_SECONDS, Pace
 from infra.local.queues import Consumer, Schedule
 from infra.local.repairs import rows
 
@@ -71,15 +72,17 @@ class _Timer:
     """The last run changed nothing in the store."""
     seen: int = 0
 
-    def due(self, now: float) -> bool:
+    def due(self, now: float, least: float = 0.0) -> bool:
         rest = max(self.every, QUIET_SECONDS) if self.quiet and rows.latest() == self.seen else self.every
+        rest = max(rest, least)
         return not self.busy and now - self.ended >= rest
 
 
 class Pump:
-    """Background threads for one app. `every` gives a schedule's period in seconds by its name."""
+    """Background threads for one app. `every` gives a schedule's period in seconds by its name; `pace` says when it may rest."""
 
-    def __init__(self, app: Chalice, every: Mapping[str, float] | None = None) -> None:
+    def __init__(self, app: Chalice, every: Mapping[str, float] | None = None, pace: Pace | None = None) -> None:
+        self._pace = pace
         periods = every or {}
         self._timers = [_Timer(s, periods.get(s.name, _period(s.name))) for s in queues.schedules(app)]
         self._consumers = queues.consumers(app)
@@ -116,8 +119,9 @@ class Pump:
                 self._calm.failed("pump", error)
 
     def _tick(self, now: float) -> None:
+        least = REST_SECONDS if self._pace is not None and self._pace.rests() else 0.0
         for timer in self._timers:
-            if timer.due(now):
+            if timer.due(now, least):
                 timer.busy = True
                 self._spawn(timer.schedule.name, partial(self._fire, timer))
         for consumer in self._consumers:

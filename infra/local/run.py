@@ -105,16 +105,18 @@ def _run(stack: ExitStack, began: float) -> int:
     from app import app
     from infra.bootstrap import first_start
     from infra.local import runtime
+    from infra.local.pace import Pace, open_kinds
     from infra.local.pump import Pump
     from infra.local.server import Server
 
     keys = first_start(settings, nodes.infos() if nodes else None)
     if nodes:
         nodes.fund_hot_wallets()
-    server = Server(app, port, stage=settings.stage)
+    pace = Pace(lambda: open_kinds(settings.table("work")))
+    server = Server(app, port, stage=settings.stage, on_request=pace.asked)
     stack.callback(server.stop)
     server.start()
-    pump = Pump(app)
+    pump = Pump(app, pace=pace)
     stack.callback(pump.stop)
     pump.start()
     base_url = f"http://127.0.0.1:{port}/api"

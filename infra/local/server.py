@@ -68,9 +68,13 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
 
 
 class Server:
-    """One listening port. Raises OSError when the port is taken. `port` 0 takes a free one."""
+    """One listening port. Raises OSError when the port is taken. `port` 0 takes a free one. `on_request` is called before each
+    request is answered."""
 
-    def __init__(self, app: Chalice, port: int, *, stage: str = "local", threads: int = THREADS) -> None:
+    def __init__(
+        self, app: Chalice, port: int, *, stage: str = "local", threads: int = THREADS, on_request: Callable[[], None] | None = None
+    ) -> None:
+        self._on_request = on_request
         self._gateway = Gateway(app, stage)
         self._map: dict[int, Any] = {}
         self._server = create_server(
@@ -118,6 +122,8 @@ class Server:
         self._thread = None
 
     def _wsgi(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if self._on_request is not None:
+            self._on_request()
         target = environ["REQUEST_URI"]
         if not target.startswith("/"):
             # A proxy's absolute form, "GET http://host/path": only the path is ours.
