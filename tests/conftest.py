@@ -31,8 +31,8 @@ hypothesis.settings.register_profile("others", derandomize=False, **_UNTIMED)
 hypothesis.settings.load_profile("others" if os.environ.get("SWEEP") == "full" else "same")
 
 
-_MADE_ONCE = ("browser", "concurrency")
-"""Folders whose tests share a running service, a browser or a DynamoDB Local: seconds of CPU for each worker that starts one."""
+_MADE_ONCE = ("browser", "concurrency", "nodes")
+"""Folders whose tests share a service, a browser, nodes or a DynamoDB Local: seconds of CPU for each worker that starts them."""
 
 _terminal: Any = None
 """Where failures are shown; None in the workers of `-n`, whose reports the controller shows."""
@@ -119,9 +119,9 @@ def _spread(items: list[pytest.Item]) -> None:
 def _group(item: pytest.Item) -> str | None:
     """What a long test shares with others, so that one worker makes it, once: a module, or a folder's browser or database.
     None for a short test."""
-    folder = item.path.parent.name
-    if folder in _MADE_ONCE:
-        return folder
+    for folder in item.path.parents:
+        if folder.name in _MADE_ONCE:
+            return folder.name
     return str(item.path) if item.get_closest_marker("slow") else None
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from chalicelib.chains.providers import Health
+from chalicelib.chains.rpc import shared_by
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.usecases.ports.failures import Contradiction, Unavailable
@@ -32,6 +36,33 @@ class NodeReader:
     def ask(self, ask: Callable[[ChainReader], T]) -> T:
         """The reader's answer; its failure counts against the node's health. Raises as `ask` does."""
         return self.health.watched(lambda: ask(self.reader))
+
+
+class Answers(Generic[T]):
+    """What some nodes were asked already, and the others are asked when their answer is wanted."""
+
+    def __init__(self, ask: Callable[[ChainReader], T], begun: dict[NodeReader, Future[T]]) -> None:
+        self._ask, self._begun = ask, begun
+
+    def of(self, seen: NodeReader) -> T:
+        """The node's answer, which is not kept. Raises as `NodeReader.ask` does."""
+        begun = self._begun.pop(seen, None)
+        return seen.ask(self._ask) if begun is None else begun.result()
+
+    def begun(self, seen: NodeReader) -> bool:
+        """Whether the node was asked already, and its answer not taken yet."""
+        return seen in self._begun
+
+
+@contextmanager
+def asked_at_once(readers: Sequence[NodeReader], ask: Callable[[ChainReader], T]) -> Iterator[Answers[T]]:
+    """Ask these nodes at the same time, in this block of the `with` statement, which ends when all of them have answered. Who is
+    alone is asked when the answer is wanted."""
+    if len(readers) < 2:
+        yield Answers(ask, {})
+        return
+    with shared_by(len(readers)), ThreadPoolExecutor(len(readers)) as pool:
+        yield Answers(ask, {seen: pool.submit(copy_context().run, seen.ask, ask) for seen in readers})
 
 
 def tolerated(network: Network) -> int:
@@ -76,9 +107,15 @@ def _has(seen: NodeReader, number: int) -> bool:
 
 
 def compared(
-    network: Network, teller: NodeReader, readers: Sequence[NodeReader], blocks: list[Block], contracts: Collection[str]
+    network: Network,
+    teller: NodeReader,
+    readers: Sequence[NodeReader],
+    blocks: list[Block],
+    contracts: Collection[str],
+    told: Answers[list[Block]],
 ) -> list[Block]:
-    """`blocks` with the transfers added that a second node tells of them. Without a second one they stay as they are."""
+    """`blocks` with the transfers added that a second node tells of them. Without a second one they stay as they are. `told`: what
+    it was asked about these blocks, and perhaps others, while the first one answered."""
     for seen in readers:
         if seen is teller or seen.health.rests_for:
             continue
@@ -86,7 +123,9 @@ def compared(
         first, last = blocks[0].number, blocks[-1].number
         try:
             # It may tell no more at once than it can hold, which are other blocks than those that the first one could.
-            while first <= last and (others := seen.ask(lambda reader: reader.blocks(first, last, contracts))):  # noqa: B023
+            while first <= last and (
+                others := told.of(seen) if told.begun(seen) else seen.ask(lambda reader: reader.blocks(first, last, contracts))  # noqa: B023
+            ):
                 first = others[-1].number + 1
                 for other in others:
                     if other.hash in by_hash:

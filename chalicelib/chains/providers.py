@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -66,19 +67,22 @@ class Health:
         self._times = self._failed = 0
         self._seconds = 0.0
         self._trouble: str | None = None
+        self._counting = threading.Lock()
 
     def exchanged(self, seconds: float, trouble: str | None = None) -> None:
         """Count a request for the next report: how long it took, and how it failed, if it did."""
-        self._times += 1
-        self._seconds += seconds
-        if trouble is not None:
-            self._failed += 1
-            self._trouble = trouble
+        with self._counting:
+            self._times += 1
+            self._seconds += seconds
+            if trouble is not None:
+                self._failed += 1
+                self._trouble = trouble
 
     def asked(self) -> Asked:
         """What the node was asked since this was last called."""
-        asked = Asked(self._times, self._failed, self._seconds, self._trouble)
-        self._times, self._failed, self._seconds, self._trouble = 0, 0, 0.0, None
+        with self._counting:
+            asked = Asked(self._times, self._failed, self._seconds, self._trouble)
+            self._times, self._failed, self._seconds, self._trouble = 0, 0, 0.0, None
         return asked
 
     def now(self) -> float:

@@ -1,8 +1,11 @@
-"""Quorum: one network read through several nodes, asked one after the other and compared (money rule 11).
+"""Quorum: one network read through several nodes and compared (money rule 11).
 
 Any fault that a reader finds with its node (no answer, garbage, a contradiction) makes the next one answer. A poll keeps to one
 node: `tip` chooses it, the rest asks it first. Two nodes' answers about a block are compared at random, and for every block where
 the network asks for agreement; a transfer that only one of them has is kept, and the receipts decide. Works for every family.
+
+Where two are needed in any case, both are asked at the same time: a poll waits for the slower one and not for their sum. Others are
+asked when those have not answered.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from chalicelib.chains.comparing import NodeReader, compared, drop_unbelievable, evidence, tolerated
+from chalicelib.chains.comparing import NodeReader, asked_at_once, compared, drop_unbelievable, evidence, tolerated
 from chalicelib.chains.held import full
 from chalicelib.chains.providers import Health, in_order
 from chalicelib.domain.catalogue.catalogue import Network
@@ -57,13 +60,15 @@ class QuorumReader:
         """
         tips: dict[NodeReader, int] = {}
         trouble: Unavailable | None = None
-        for seen in self._in_order():
-            if tips and seen.health.rests_for:
-                continue
-            try:
-                tips[seen] = seen.health.tip = seen.ask(lambda reader: reader.tip())
-            except Unavailable as error:
-                trouble = error
+        order = self._in_order()
+        with asked_at_once([seen for seen in order if not seen.health.rests_for], lambda reader: reader.tip()) as told:
+            for seen in order:
+                if tips and seen.health.rests_for:
+                    continue
+                try:
+                    tips[seen] = seen.health.tip = told.of(seen)
+                except Unavailable as error:
+                    trouble = error
         drop_unbelievable(self._network, tips)
         if not tips:
             raise trouble or Unavailable(f"no node of {self._network.id} answers")
@@ -76,24 +81,37 @@ class QuorumReader:
 
     def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
         """As one reader. Fewer blocks than asked for are believed only when no node has more, or when no more are held at once."""
-        teller, found = self._most(last - first + 1, lambda reader: reader.blocks(first, last, contracts), full)
-        self._preferred = teller
-        if found:
-            self._told = max(self._told, found[-1].number)
-            if self._network.agreement_usd is not None or self._draw() < COMPARED:
-                found = compared(self._network, teller, self._in_order(), found, contracts)
+        compares = self._network.agreement_usd is not None or self._draw() < COMPARED
+        order = self._in_order()
+        with asked_at_once(self._pair(order) if compares else [], lambda reader: reader.blocks(first, last, contracts)) as told:
+            teller, found = self._most(last - first + 1, self._answers(told.of, order), full)
+            self._preferred = teller
+            if found:
+                self._told = max(self._told, found[-1].number)
+                if compares:
+                    found = compared(self._network, teller, self._in_order(), found, contracts, told)
         return found
+
+    def _pair(self, order: Sequence[NodeReader]) -> list[NodeReader]:
+        """Who tells blocks, and who is compared with it. Two blocks of a UTXO network may not fit into memory at the same time: its
+        nodes are asked one after the other, which costs a block of minutes nothing."""
+        if self._network.family == "utxo":
+            return []
+        return [order[0], *[seen for seen in order[1:] if not seen.health.rests_for][:1]]
 
     def headers(self, first: int, last: int) -> list[Header]:
         """As one reader. Fewer than asked for are believed only when no node has more."""
-        self._preferred, found = self._most(last - first + 1, lambda reader: reader.headers(first, last))
+        told = self._answers(lambda seen: seen.ask(lambda reader: reader.headers(first, last)))
+        self._preferred, found = self._most(last - first + 1, told)
         return found
 
     def _most(
-        self, wanted: int, ask: Callable[[ChainReader], list[T]], enough: Callable[[list[T]], bool] = lambda told: False
+        self,
+        wanted: int,
+        answers: Iterator[tuple[NodeReader, list[T]]],
+        enough: Callable[[list[T]], bool] = lambda told: False,
     ) -> tuple[NodeReader, list[T]]:
         """The first answer that has all that is wanted, or is `enough`; else the longest; and who told it."""
-        answers = self._answers(ask)
         best = next(answers)
         while len(best[1]) < wanted and not enough(best[1]):
             other = next(answers, None)
@@ -104,7 +122,7 @@ class QuorumReader:
 
     def block_hash(self, number: int) -> str | None:
         """As one reader. That there is none is believed only when no node has one."""
-        told = self._answers(lambda reader: reader.block_hash(number))
+        told = self._answers(lambda seen: seen.ask(lambda reader: reader.block_hash(number)))
         return next((found for _, found in told if found is not None), None)
 
     def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
@@ -114,7 +132,7 @@ class QuorumReader:
         """
         yes: dict[Transfer, int] = dict.fromkeys(transfers, 0)
         asked = 0
-        for _, proven in self._answers(lambda reader: evidence(reader, block, transfers)):
+        for _, proven in self._answers(lambda seen: seen.ask(lambda reader: evidence(reader, block, transfers))):
             asked += 1
             for transfer in proven & yes.keys():
                 yes[transfer] += 1
@@ -154,7 +172,7 @@ class QuorumReader:
         One that has no vote is not asked again so soon after it did not answer: it would cost each transaction its timeout.
         """
         heard = (seen for seen in self._in_order() if not (seen.health.voteless and seen.health.rests_for))
-        for _, told in self._answers(lambda reader: reader.receipt(txid), heard):
+        for _, told in self._answers(lambda seen: seen.ask(lambda reader: reader.receipt(txid)), heard):
             yield told
 
     def balance(self, address: str, contract: str | None = None) -> int:
@@ -242,15 +260,15 @@ class QuorumReader:
         return found
 
     def _balances(self, ask: Callable[[Balances], list[T]]) -> Iterator[list[T]]:
-        """What each answers that does, one after another."""
-        for seen in self._in_order():
-            if not isinstance(seen.reader, Balances):
-                continue
-            try:
-                answer = seen.health.watched(partial(ask, seen.reader))
-            except Unavailable:
-                continue
-            yield answer
+        """What each answers that does; two are wanted, and asked at the same time."""
+        able = [seen for seen in self._in_order() if isinstance(seen.reader, Balances)]
+        with asked_at_once(able[:2], ask) as told:  # type: ignore[arg-type]  # of those that can tell
+            for seen in able:
+                try:
+                    answer = told.of(seen)
+                except Unavailable:
+                    continue
+                yield answer
 
     def final(self, tag: str) -> int:
         """Number of the block that the node calls `tag` (EVM only)."""
@@ -267,38 +285,42 @@ class QuorumReader:
     def agreed(self, block: Block, transfers: Sequence[Transfer]) -> bool:
         """Whether two nodes have `block` in the chain and prove all of `transfers` in it. Never raises for a node's fault: a
         node that does not answer, or has not got so far, does not count; a contradiction is logged."""
+
+        def says(reader: ChainReader) -> bool | None:
+            found = reader.block_hash(block.number)
+            if found is None:
+                return None
+            return found == block.hash and evidence(reader, block, transfers) == frozenset(transfers)
+
         agreeing = 0
-        for seen in self._in_order():
-            try:
-                found = seen.ask(lambda reader: reader.block_hash(block.number))
-                if found is None:
+        order = self._in_order()
+        with asked_at_once(order[:2], says) as told:
+            for seen in order:
+                try:
+                    right = told.of(seen)
+                except Unavailable:
                     continue
-                right = found == block.hash
                 if right:
-                    right = seen.ask(lambda reader: evidence(reader, block, transfers)) == frozenset(transfers)
-            except Unavailable:
-                continue
-            if right:
-                agreeing += 1
-                if agreeing == 2:
-                    return True
-            else:
-                log.error("ALARM %s: node %d says otherwise of block %d", self._network.id, seen.health.number, block.number)
+                    agreeing += 1
+                    if agreeing == 2:
+                        return True
+                elif right is not None:
+                    log.error("ALARM %s: node %d says otherwise of block %d", self._network.id, seen.health.number, block.number)
         log.warning("%s: %d of %d nodes vouch for block %d", self._network.id, agreeing, len(self._readers), block.number)
         return False
 
     def _first(self, ask: Callable[[ChainReader], T]) -> T:
-        return next(self._answers(ask))[1]
+        return next(self._answers(lambda seen: seen.ask(ask)))[1]
 
     def _answers(
-        self, ask: Callable[[ChainReader], T], readers: Iterable[NodeReader] | None = None
+        self, ask: Callable[[NodeReader], T], readers: Iterable[NodeReader] | None = None
     ) -> Iterator[tuple[NodeReader, T]]:
         """Each node's answer, asked for when the caller wants one more. Raises Unavailable where none answers."""
         answered = False
         trouble: Unavailable | None = None
         for seen in self._in_order() if readers is None else readers:
             try:
-                told = seen.ask(ask)
+                told = ask(seen)
             except Unavailable as error:
                 trouble = error
                 continue

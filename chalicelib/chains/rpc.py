@@ -8,8 +8,11 @@ and cut out of what a node says before that is passed on. Import stays cheap: no
 from __future__ import annotations
 
 import re
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, unquote_plus, urlsplit, urlunsplit
 
@@ -39,6 +42,7 @@ _TOO_MUCH = re.compile(
 )
 """How nodes and providers say that an answer would be too large. They have no code in common for it."""
 _NOT_SERVED = (400, 401, 403, 404, 405, 501)
+_TOO_OFTEN = 429
 _LARGE = frozenset({
     "eth_getLogs", "eth_getBlockReceipts", "eth_getBlockByNumber",
     "debug_traceBlockByHash", "debug_traceTransaction", "trace_block", "trace_transaction",
@@ -64,7 +68,8 @@ _WORDS = 300
 _SHORTEST_PART = 4
 """Characters from which a secret is cut out of the middle of words, too."""
 _PIECE = 1 << 18
-_AT_ONCE = 4
+AT_ONCE = 8
+"""Connections to one node that are kept: as many requests may be under way at once."""
 
 
 class Transport(Protocol):
@@ -115,10 +120,50 @@ def rows_of(rpc: Transport, method: str, params: Sequence[Any], thin: Thin, unde
 
 
 class _Room:
-    """How many bytes of answers a batch may still hold."""
+    """How many bytes of answers a batch, or several at the same time, may still hold."""
 
     def __init__(self) -> None:
-        self.left = MOST_TOGETHER
+        self._left = MOST_TOGETHER // _sharers.get()
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> None:
+        with self._lock:
+            if size > self._left:
+                raise TooMuchTogether(f"the answers to a batch are larger than {MOST_TOGETHER >> 20} MB together")
+            self._left -= size
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            self._left += size
+
+
+_shared: ContextVar[_Room | None] = ContextVar("room", default=None)
+_sharers: ContextVar[int] = ContextVar("sharers", default=1)
+
+
+@contextmanager
+def shared_by(readers: int) -> Iterator[None]:
+    """Let a batch that is asked in this context hold its part of what one may: so many are read at the same time."""
+    token = _sharers.set(max(1, readers))
+    try:
+        yield
+    finally:
+        _sharers.reset(token)
+
+
+@contextmanager
+def one_room() -> Iterator[None]:
+    """Let all batches that are asked in this context, in whichever thread, hold as much together as one of them may. Whoever asks
+    for several at the same time needs no more memory so than for one after the other."""
+    token = _shared.set(_Room())
+    try:
+        yield
+    finally:
+        _shared.reset(token)
+
+
+class Limited(Unanswered):
+    """The node answers that it was asked too often: less at once may be answered."""
 
 
 class NotServed(Unanswered):
@@ -157,7 +202,7 @@ class JsonRpc:
         self._patience = 2 * timeout
         self._batch_size = self._most = batch_size
         self._passed = 0
-        self._pool = node_pool(headers, _AT_ONCE, connect_timeout, timeout, place_allowed)
+        self._pool = node_pool(headers, AT_ONCE, connect_timeout, timeout, place_allowed)
 
     def __repr__(self) -> str:
         return "JsonRpc(...)"
@@ -178,7 +223,7 @@ class JsonRpc:
         batch may see different heads of the chain. Raises TooMuchTogether where all parts are larger than `MOST_TOGETHER`.
         """
         results: list[Any] = []
-        room = _Room()
+        room = _shared.get() or _Room()
         while len(results) < len(requests):
             results += self._batch(requests[len(results) : len(results) + self._batch_size], room)
         return results
@@ -243,7 +288,7 @@ class JsonRpc:
         if _TOO_MUCH.search(message) and (code in _LIMIT_CODES or method in _LARGE):
             raise TooMuch(f"the node refuses {method}: {message} (code {code})")
         if code in _LIMIT_CODES:
-            raise Unanswered(f"the node's limit is reached: {message} (code {code})")
+            raise Limited(f"the node's limit is reached: {message} (code {code})")
         raise RpcError(code, message, error.get("data"))
 
     def _exchange(self, body: Any, *, again: bool, room: _Room | None = None, rows: Callable[[], Rows] | None = None) -> Any:
@@ -267,7 +312,8 @@ class JsonRpc:
             raise _TooMany("HTTP 413") if isinstance(body, list) else TooMuch("the node answers HTTP 413")
         # Bitcoin's and Litecoin's node answers its JSON-RPC errors with 500 and 404; other nodes use 400.
         if status != 200 and not (status in (400, 404, 500) and isinstance(answer, dict) and answer.get("error")):
-            raise (NotServed if status in _NOT_SERVED else Unanswered)(f"the node answers HTTP {status}")
+            kind = Limited if status == _TOO_OFTEN else NotServed if status in _NOT_SERVED else Unanswered
+            raise kind(f"the node answers HTTP {status}")
         if answer is None:
             raise Unavailable("the node's answer is not JSON")
         return answer
@@ -278,16 +324,21 @@ class JsonRpc:
                 return posted(self._pool, self._url, data, MOST_OF_ROWS, self._patience, rows.feed)
             except ValueError:
                 raise Unavailable("the node's answer is not JSON") from None
-        if room is None or room.left >= most:
-            status, content = posted(self._pool, self._url, data, most, self._patience)
-        else:
-            try:
-                status, content = posted(self._pool, self._url, data, room.left, self._patience)
-            except TooMuch:
-                raise TooMuchTogether(f"the answers to a batch are larger than {MOST_TOGETHER >> 20} MB together") from None
-        if room is not None:
-            room.left -= len(content)
-        return status, content
+        if room is None:
+            return posted(self._pool, self._url, data, most, self._patience)
+        pieces: list[bytes] = []
+
+        def hold(piece: bytes) -> None:
+            room.take(len(piece))
+            pieces.append(piece)
+
+        try:
+            status, _ = posted(self._pool, self._url, data, most, self._patience, hold)
+        except BaseException:
+            # What is let go makes room for the halves of this batch, and for the others.
+            room.give_back(sum(map(len, pieces)))
+            raise
+        return status, b"".join(pieces)
 
     def _redacted(self, text: str) -> str:
         return redacted(text, self._secrets)[:_WORDS]

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -27,8 +28,9 @@ Told = Callable[[str, Any], bytes]
 
 
 @contextmanager
-def served(told: Told) -> Iterator[str]:
-    """The URL of a node that answers so: JSON-RPC at the root, Tron's HTTP at every other path."""
+def served(told: Told, seconds: float = 0.0) -> Iterator[str]:
+    """The URL of a node that answers so: JSON-RPC at the root, Tron's HTTP at every other path. Each answer takes `seconds`
+    besides, and several at the same time do not wait for each other."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -36,6 +38,7 @@ def served(told: Told) -> Iterator[str]:
 
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            time.sleep(seconds)
             path = self.path.strip("/")
             if path:
                 body = told(path, asked)

@@ -1,12 +1,14 @@
 """A process that reads blocks as the scanner does, prefix by prefix, proves what is for one address, and tells its peak memory.
 
-Arguments: the family, the node's URL, first and last block. The libraries of a poll are loaded, as they are in its function.
+Arguments: the family ("two": two nodes of an EVM network, compared), the node's URL, first and last block. The
+libraries of a poll are loaded, as they are in its function.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,13 @@ def peak_mb() -> int:
 
 def reader_of(family: str, url: str) -> tuple[Any, tuple[str, ...]]:
     networks = {network.slug: network for network in default_networks("live")}
+    if family == "two":
+        from chalicelib.chains.comparing import NodeReader
+        from chalicelib.chains.providers import Health
+        from chalicelib.chains.quorum import QuorumReader
+
+        readers = [NodeReader(reader_of("evm", url)[0], Health(number)) for number in (1, 2)]
+        return QuorumReader(replace(networks["ethereum"], agreement_usd=1), readers), (TOKEN,)
     if family == "evm":
         from chalicelib.chains.evm.logs import LogReader
         from chalicelib.chains.evm.reader import EvmReader

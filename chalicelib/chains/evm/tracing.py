@@ -9,6 +9,9 @@ would differ between nodes (some leave out calls of precompiled contracts); the 
 A stranger's transaction can make the trace of its block too large to be read, or nest it too deep, for little money. That is no
 fault of the node: such a block is traced transaction by transaction, and what can not be read even so is left out and said. What it
 may have moved to us is found by comparing balances (`usecases/scanning/internal_transfers.py`).
+
+Blocks of a chain that makes four a second are traced in requests of so many transactions, and several requests at the same time, as
+long as the node answers them soon: else half as many. All answers that are under way share the room of one batch.
 """
 
 from __future__ import annotations
@@ -16,13 +19,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.frames import Moved, internal, listed, of_call_tracer, of_parity
 from chalicelib.chains.evm.quantities import hash32
 from chalicelib.chains.held import MOST_ROWS, rows_in
-from chalicelib.chains.rpc import NotServed, RpcError, TooMuch, Transport
+from chalicelib.chains.rpc import AT_ONCE, Limited, NotServed, RpcError, TooMuch, TooMuchTogether, Transport, one_room
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.usecases.ports.failures import Unavailable
 
@@ -30,8 +36,14 @@ log = logging.getLogger(__name__)
 
 _CALL_TRACER = {"tracer": "callTracer", "tracerConfig": {"onlyTopCall": False, "withLog": False}}
 _FLAT_TRACER = {"tracer": "flatCallTracer"}
-_AT_ONCE = 2
-"""Traces asked in one batch: one of a full block has megabytes, and takes a node seconds."""
+_FIRST = 2
+"""Blocks in the first request to a node: whether it traces, and how soon, is not known yet."""
+TOGETHER = 200
+"""Transactions that are traced in one request, as far as whole blocks go: about those of a full block of ethereum, whose trace has
+megabytes and takes a node a second or so."""
+SOON, LATE = 1.0, 3.0
+"""Seconds. A node that answers all requests so soon is asked twice as many at the same time, and half as many where one takes so
+long: whoever waits does not get a trace any sooner."""
 TRANSACTIONS_AT_ONCE = 20
 MOST_SECONDS = 10.0
 """How long blocks that are asked for at once may be traced transaction by transaction: for each a node runs those before it."""
@@ -49,6 +61,7 @@ class Tracer:
         self._method: str | None = None
         self._can = True
         self._one_by_one_until = 0.0
+        self._at_once = 1
         self._traced_of: dict[str, dict[str, list[Moved]]] = {}
 
     @property
@@ -62,34 +75,96 @@ class Tracer:
         """Put the internal transfers into `blocks`, until these have more rows than `room`. How many of the blocks, from the first
         on, have theirs. `running` has the transactions that may run code, by block hash. Raises Garbled, RpcError, Unavailable."""
         # A block whose transactions call nothing has nothing inside.
-        asked = [n for n, block in enumerate(blocks) if running[block.hash]]
+        left = [n for n, block in enumerate(blocks) if running[block.hash]]
         self._one_by_one_until = self._clock() + MOST_SECONDS
-        for start in range(0, len(asked), _AT_ONCE):
-            if sum(rows_in(block) for block in blocks[: asked[start]]) > room:
-                return asked[start]
-            part = [blocks[n] for n in asked[start : start + _AT_ONCE]]
-            traced = self._traced(part, running)
-            if traced is None:
-                break
-            for block, frames in zip(part, traced, strict=True):
-                block.transfers.extend(internal(frames, block))
+        while left:
+            if sum(rows_in(block) for block in blocks[: left[0]]) > room:
+                return left[0]
+            parts = self._parts([blocks[n] for n in left], running)
+            left = left[sum(map(len, parts)) :]
+            for part, traced in zip(parts, self._at_the_same_time(parts, running), strict=True):
+                if traced is None:
+                    left = []  # the node rests; what it has told already counts
+                    continue
+                for block, frames in zip(part, traced, strict=True):
+                    block.transfers.extend(internal(frames, block))
         return len(blocks)
 
     def proven(self, block: Block, transfers: Sequence[Transfer]) -> frozenset[Transfer]:
         """Those of `transfers` that the trace of their own transactions has. The receipts have to be checked besides."""
         found: set[Transfer] = set()
-        for txid in dict.fromkeys(transfer.txid for transfer in transfers):
-            found.update(internal(self._of_transaction(txid, block) or [], block))
+        txids = list(dict.fromkeys(transfer.txid for transfer in transfers))
+        for start in range(0, len(txids), TRANSACTIONS_AT_ONCE):
+            some = txids[start : start + TRANSACTIONS_AT_ONCE]
+            traced = self._together(some, block) if len(some) > 1 else None
+            for frames in (self._of_transaction(txid, block) for txid in some) if traced is None else traced:
+                found.update(internal(frames or [], block))
         return frozenset(found) & frozenset(transfers)
 
-    def _traced(self, blocks: Sequence[Block], running: Mapping[str, Sequence[str]]) -> list[list[Moved]] | None:
-        """What moved in each block, None where the node can not trace. `running`: the transactions that run code, by block hash."""
-        if self.works is False:
+    def _parts(self, blocks: Sequence[Block], running: Mapping[str, Sequence[str]]) -> list[list[Block]]:
+        """The first of `blocks`, in the requests that are sent next: each of `TOGETHER` transactions, or of one block with more."""
+        if self._method is None:
+            return [list(blocks[:_FIRST])]
+        parts: list[list[Block]] = []
+        room = 0
+        for block in blocks:
+            size = len(running[block.hash])
+            if size > room or not parts:
+                if len(parts) == self._at_once:
+                    break
+                parts.append([])
+                room = TOGETHER
+            parts[-1].append(block)
+            room -= size
+        return parts
+
+    def _at_the_same_time(
+        self, parts: Sequence[list[Block]], running: Mapping[str, Sequence[str]]
+    ) -> list[list[list[Moved]] | None]:
+        """What moved in the blocks of each part, as `_traced`. A part that the node refused only because of the others is asked for
+        once more, by itself."""
+        method, began = self._method, self._clock()
+        if method is None or len(parts) == 1:
+            alone = [self._traced(part, running) for part in parts]
+            self._at_once = self._paced(self._clock() - began)
+            return alone
+        with one_room(), ThreadPoolExecutor(len(parts)) as pool:
+            # Each in a context of its own: two threads can not be in the same one.
+            asked = [pool.submit(copy_context().run, partial(self._asked, method, part)) for part in parts]
+        self._at_once = self._paced(self._clock() - began)
+        found = []
+        for part, answer in zip(parts, asked, strict=True):
+            if isinstance(answer.exception(), (Limited, TooMuchTogether)):
+                self._at_once = 1
+                found.append(self._traced(part, running))
+            else:
+                found.append(self._traced(part, running, answer.result))
+        return found
+
+    def _paced(self, took: float) -> int:
+        """How many requests are sent at the same time after some that took so many seconds."""
+        if took > LATE:
+            return max(1, self._at_once // 2)
+        return min(AT_ONCE, 2 * self._at_once) if took < SOON else self._at_once
+
+    def _asked(self, method: str, blocks: Sequence[Block]) -> list[list[Moved]]:
+        answers = self._rpc.batch([self._request(method, block) for block in blocks])
+        return [self._frames(method, answer, block) for answer, block in zip(answers, blocks, strict=True)]
+
+    def _traced(
+        self,
+        blocks: Sequence[Block],
+        running: Mapping[str, Sequence[str]],
+        told: Callable[[], list[list[Moved]]] | None = None,
+    ) -> list[list[Moved]] | None:
+        """What moved in each block, None where the node can not trace. `running`: the transactions that run code, by block hash.
+        `told`: what the node answered already, or raises what it refused."""
+        if told is None and self.works is False:
             return None
         known = self._method
         for method in (known,) if known else ("debug_traceBlockByHash", "trace_block"):
             try:
-                answers = self._rpc.batch([self._request(method, block) for block in blocks])
+                found = self._asked(method, blocks) if told is None else told()
             except TooMuch as error:
                 # The node traces, and more than can be read: the block's fault, or a stranger's in it.
                 self._method = method
@@ -103,11 +178,12 @@ class Tracer:
                     raise
                 # The node has just told these blocks: it is the tracing that it does not do in time.
                 self._rests_until = self._clock() + REST
+                self._at_once = 1
                 log.error("ALARM %s: block %d is not traced in time, and was read without: %s", self._slug, blocks[0].number, error)
                 return None
             else:
                 self._method = method
-                return [self._frames(answer, block) for answer, block in zip(answers, blocks, strict=True)]
+                return found
         if self._must:
             raise Unavailable(f"{self._slug}: the node can not trace, and this network must be traced")
         log.warning("%s: the node can not trace: what contracts send to our addresses is not seen in blocks", self._slug)
@@ -158,12 +234,8 @@ class Tracer:
         return [[moved for txid in txids for moved in done.get(txid, ())]]
 
     def _of_transactions(self, txids: Sequence[str], block: Block) -> list[list[Moved]]:
-        if self._method != "trace_block":
-            try:
-                answers = self._rpc.batch([("debug_traceTransaction", [txid, _CALL_TRACER]) for txid in txids])
-                return [list(of_call_tracer([{"txHash": t, "result": a}])) for t, a in zip(txids, answers, strict=True)]
-            except (RpcError, TooMuch, Garbled):
-                log.info("%s: a transaction of block %d can not be traced: each by itself", self._slug, block.number)
+        if self._method != "trace_block" and (together := self._together(txids, block)) is not None:
+            return together
         found = []
         for txid in txids:
             try:
@@ -178,13 +250,26 @@ class Tracer:
             found.append(frames or [])
         return found
 
+    def _together(self, txids: Sequence[str], block: Block) -> list[list[Moved]] | None:
+        """What each of some transactions moved inside, None where one of them can not be traced so, or no one knows how yet."""
+        try:
+            if self._method == "trace_block":
+                answers = self._rpc.batch([("trace_transaction", [txid]) for txid in txids])
+                return [list(of_parity(listed(answer), block)) for answer in answers]
+            if self._method is not None:
+                answers = self._rpc.batch([("debug_traceTransaction", [txid, _CALL_TRACER]) for txid in txids])
+                return [list(of_call_tracer([{"txHash": t, "result": a}])) for t, a in zip(txids, answers, strict=True)]
+        except (RpcError, TooMuch, Garbled):
+            log.info("%s: a transaction of block %d can not be traced: each by itself", self._slug, block.number)
+        return None
+
     def _request(self, method: str, block: Block) -> tuple[str, list[Any]]:
         return (method, [block.hash, _CALL_TRACER]) if method == "debug_traceBlockByHash" else (method, [hex(block.number)])
 
-    def _frames(self, answer: Any, block: Block) -> list[Moved]:
+    def _frames(self, method: str, answer: Any, block: Block) -> list[Moved]:
         if not isinstance(answer, list):
             raise Garbled("a block's trace is no list")
-        return list(of_call_tracer(answer) if self._method == "debug_traceBlockByHash" else of_parity(answer, block))
+        return list(of_call_tracer(answer) if method == "debug_traceBlockByHash" else of_parity(answer, block))
 
     def _of_transaction(self, txid: str, block: Block) -> list[Moved] | None:
         """What a transaction moved inside, None where its trace can not be read.

@@ -38,6 +38,7 @@ from chalicelib.usecases.recovery import addresses as restoring
 from chalicelib.usecases.recovery.addresses import AddressRecovery
 from tests.support.heavy_coins import TRC20, TronBlocks, UtxoBlocks
 from tests.support.heavy_node import OURS, TOKEN, EvmBlocks, read_apart, served
+from tests.support.traced_blocks import TracedBlocks
 
 MOST_MB = 300
 NETWORKS: dict[str, Network] = {network.slug: network for network in default_networks("live")}
@@ -49,10 +50,14 @@ HEAVY: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "50 blocks of 6,600 payments": ("evm", 50, lambda: EvmBlocks(50, transactions=6_600)),
     "a deposit beside 180,000 logs of its transaction": ("evm", 1, lambda: EvmBlocks(1, ours=1, bare=180_000)),
     "30 deposits, each beside 9,000 logs": ("evm", 1, lambda: EvmBlocks(1, ours=30, bare=9_000)),
+    "16 blocks with 6 MB of traces, of two nodes": ("two", 16, lambda: TracedBlocks(16, 200, padding=15_000)),
     "5 blocks of 110,000 outputs": ("utxo", 5, lambda: UtxoBlocks(5, bare=110_000)),
     "50 blocks of 9,000 transfers on tron": ("tron", 50, lambda: TronBlocks(50, logs=9_000, units=1)),
 }
-LONG = ("50 blocks of 6,600 payments", "30 blocks of 9,000 transfers of nothing", "50 blocks of 9,000 transfers on tron")
+LONG = (
+    "50 blocks of 6,600 payments", "30 blocks of 9,000 transfers of nothing", "50 blocks of 9,000 transfers on tron",
+    "16 blocks with 6 MB of traces, of two nodes",
+)  # fmt: skip
 """Many blocks are asked for like the five of outputs, which a check has time for."""
 
 
