@@ -209,6 +209,7 @@ RECORDS: dict[str, Kind] = {
     "Xpub": Kind("chain", lambda r: f"xpub#{r.realm}", lambda r: r.pool),
     "NonceCounter": Kind("payouts", lambda r: f"nonce#{r.network}#{r.wallet}"),
     "PayoutLine": Kind("payouts", lambda r: f"payline#{r.network}"),
+    "SlotShortage": Kind("payouts", lambda r: f"short#{r.network}", lambda r: r.asset),
     "NonceUse": Kind("payouts", lambda r: f"nonceuse#{r.owner}"),
     "FirstSignature": Kind("payouts", lambda r: f"signed#{r.owner}"),
     "PaymentOrder": Kind("payouts", lambda r: f"order#{r.id}"),

@@ -64,7 +64,7 @@ def _stays(item: dict[str, Any]) -> bool:
     """The service's own wallets stay watched; what was given to merchants does not."""
     key: str = item["pk"]["S"]
     if key.startswith("wallet#"):
-        return bool(item["sk"]["S"] == "hot")
+        return bool(item["sk"]["S"].partition("#")[0] == "hot")
     return key.startswith(_KEPT) or (key.startswith("watch#") and bool(item.get("role") == {"S": "hot"}))
 
 

@@ -176,6 +176,7 @@ class Services:
     collect_decisions = Of(lambda wiring: wiring.moves.collect_decisions)
     hot_floor = Of(lambda wiring: wiring.moves.hot_floor)
     distributor = Of(lambda wiring: wiring.moves.distributor)
+    slot_moves = Of(lambda wiring: wiring.moves.slot_moves)
     drains = Of(lambda wiring: wiring.moves.drains)
     filling_over = Of(lambda wiring: wiring.moves.filling_over)
     unsigned_moves = Of(lambda wiring: wiring.moves.unsigned_moves)

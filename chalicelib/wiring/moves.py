@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.treasury.moves.following import MoveFollowing
     from chalicelib.usecases.treasury.moves.signing import MoveSigning
     from chalicelib.usecases.treasury.rotation import Drains
+    from chalicelib.usecases.treasury.slots import SlotMoves
     from chalicelib.usecases.treasury.unsigned_moves import UnsignedMoves
     from chalicelib.wiring.chains import ChainWiring
     from chalicelib.wiring.coin_moves import CoinMoveWiring
@@ -97,6 +98,12 @@ class MoveWiring:
         from chalicelib.usecases.treasury.cold_storage_accounts import Distributor
 
         return Distributor(self._chains.context(network), self.move_fees(network))
+
+    def slot_moves(self, network: Network) -> SlotMoves:
+        """For account networks."""
+        from chalicelib.usecases.treasury.slots import SlotMoves
+
+        return SlotMoves(self._chains.context(network), self.move_fees(network))
 
     def drains(self, network: Network) -> Drains:
         """For networks of both kinds."""

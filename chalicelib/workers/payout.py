@@ -1,8 +1,8 @@
 """A message to pay a withdrawal, to sign a stake, or to move coins of a service wallet.
 
 A message with `line` names a network: the worker pays the next payout of its payout line. Where several merchants wait, this is
-another one than the message was made for. `slot` says which of several hot wallets pays, where it can. A message without `line`
-names the withdrawal itself.
+another one than the message was made for. `slot` says which of several hot wallets pays. A message without `line` names the
+withdrawal itself; with a `slot`, another hot wallet had too little for it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def handle(body: str) -> None:
                 _next(NetworkId(message["line"]), message)
             return
         with in_realm(realm):
-            services().payouts.pay(message["tenant"], message["id"])
+            handed = "slot" in message
+            services().payouts.pay(message["tenant"], message["id"], int(message.get("slot", "0")), handed=handed)
     except (Unavailable, Conflict) as error:
         log.warning("%s is not paid yet: %s", _what(message), error)
     except Exception:

@@ -250,6 +250,8 @@ def _collect(network: Network, each: Each, more: Callable[[], bool]) -> None:
         each.take("return payments", partial(services().stray_returns(network).work, more))
     each.take("collect", partial(services().collecting(network).work, more))
     each.take("distribute", partial(services().distributor(network).work, more))
+    if network.payout_slots > 1:
+        each.take("hot wallets", partial(services().slot_moves(network).work, more))
 
 
 def _collect_coins(network: Network, each: Each, more: Callable[[], bool]) -> None:

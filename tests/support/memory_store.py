@@ -39,6 +39,7 @@ from chalicelib.domain.webhooks.leases import SweepCursor, Turn
 from chalicelib.domain.webhooks.redelivery import LatestRedelivery, RedeliveryJob
 from chalicelib.domain.withdrawals.batches import WithdrawalBatch
 from chalicelib.domain.withdrawals.payout_line import PayoutLine
+from chalicelib.domain.withdrawals.slot_shortages import SlotShortage
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter, NonceUse, Withdrawal
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
 from chalicelib.usecases.ports.changes import (
@@ -69,6 +70,7 @@ KEYS: dict[type, tuple[str, ...]] = {
     Withdrawal: ("tenant", "id"),
     WithdrawalBatch: ("tenant", "id"),
     PayoutLine: ("network",),
+    SlotShortage: ("network", "asset"),
     PaymentSwitch: ("realm",),
     FeeQuote: ("network",),
     NodeSilence: ("network",),

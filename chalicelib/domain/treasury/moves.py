@@ -20,10 +20,10 @@ from chalicelib.domain.work import Command, Work, time_order
 
 MoveKind = Literal["topup", "sweep", "distribution", "cold", "drain", "delegation", "undelegation", "filler"]
 """`topup`: native coins for the fee of what shall leave an address; `sweep`: from a deposit address to a service wallet;
-`distribution`: from the collector to the hot wallet; `cold`: from a service wallet to the cold one; `drain`: from a hot wallet
-that was replaced to the one in its place; `delegation` and `undelegation` (Tron): the energy of a stake is lent to an address, and
-taken back. These two are transactions like the others and move no coins. `filler`: one unit from a place to itself, which uses a
-nonce that nothing else may use any more, so that what is behind it goes on."""
+`distribution`: from the collector to a hot wallet, or between hot wallets; `cold`: from a service wallet to the cold one; `drain`:
+from a wallet that was replaced to the one in its place; `delegation` and `undelegation` (Tron): the energy of a stake is lent to an
+address, and taken back. These two are transactions like the others and move no coins. `filler`: one unit from a place to itself,
+which uses a nonce that nothing else may use any more, so that what is behind it goes on."""
 LOANS: frozenset[MoveKind] = frozenset({"delegation", "undelegation"})
 STAYS: frozenset[MoveKind] = LOANS | {"filler"}
 """Kinds that move nothing in the ledger but their fee."""
@@ -123,7 +123,7 @@ class Move(Outgoing):
 
     @classmethod
     def distribution(cls, origin: Origin, coin: Coin, source: str, recipient: str, amount: int) -> Self:
-        """From the collector to the hot wallet."""
+        """From the collector to the hot wallet, or between hot wallets."""
         return cls._planned(origin, "distribution", (coin.asset, coin.contract), (source, None), recipient, amount)
 
     @classmethod

@@ -70,16 +70,16 @@ class Payouts:
         self._payer_of, self._from_coins, self._signing = payer_of, from_coins, signing
         self._beginning, self._orders = PayoutBeginning(parts, payer_of, reader_of), PayoutOrders(parts, payer_of)
 
-    def pay(self, tenant: TenantId, withdrawal_id: str, slot: int = 0) -> Outcome:
-        """Bring a withdrawal as far as its broadcast. Safe to call at any time, twice, at once. `slot`: of the hot wallet that is
-        asked first, where it is not begun yet.
+    def pay(self, tenant: TenantId, withdrawal_id: str, slot: int = 0, *, handed: bool = False) -> Outcome:
+        """Bring a withdrawal as far as its broadcast. Safe to call at any time, twice, at once. `slot`: of the hot wallet that
+        pays where it is not begun yet; `handed`: another one has handed it over.
 
         "done" means that nothing is left for this function; "waiting" that approval or liquidity is missing, or that the node
         refused for now. Raises Unavailable, OrderMismatch, Conflict: to be called again later.
         """
-        return until_settled(lambda: self._advance(tenant, withdrawal_id, slot))
+        return until_settled(lambda: self._advance(tenant, withdrawal_id, slot, handed))
 
-    def _advance(self, tenant: TenantId, withdrawal_id: str, slot: int) -> Outcome:
+    def _advance(self, tenant: TenantId, withdrawal_id: str, slot: int, handed: bool) -> Outcome:
         withdrawal = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         if withdrawal is None or withdrawal.status in FINAL:
             return "done"
@@ -91,7 +91,7 @@ class Payouts:
             return self._from_coins.advance(network, tenant, withdrawal_id)
         if withdrawal.status != "pending":
             return self._go_on(network, withdrawal)
-        begun = self._beginning.begin(network, withdrawal, slot)
+        begun = self._beginning.begin(network, withdrawal, slot, handed=handed)
         if begun is None:
             return "waiting"
         return "done" if begun.status in FINAL else self._go_on(network, begun)

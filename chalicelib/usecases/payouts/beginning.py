@@ -6,12 +6,14 @@ would cost, and whether that may be spent on it. A crash leaves the withdrawal p
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from chalicelib.domain.addresses.addresses import Wallet, floor_part
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import FeeQuote
+from chalicelib.domain.versions import version_after
+from chalicelib.domain.withdrawals.slot_shortages import FEES, SlotShortage
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal, ended
 from chalicelib.usecases.base.current_wallets import hot_wallets
 from chalicelib.usecases.base.outbox import News
@@ -25,7 +27,19 @@ from chalicelib.usecases.screening.withdrawals import Screened
 from chalicelib.usecases.transactions.first_nonce import counter_of
 from chalicelib.usecases.wallets.booked import booked_at
 from chalicelib.usecases.withdrawals.fee_budget import USED_UP
-from chalicelib.usecases.withdrawals.steps import catalogue_views, stepped
+from chalicelib.usecases.withdrawals.steps import catalogue_views, handed_command, stepped
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a payout needs of one hot wallet: `units` of its coin, and the `fee` in the native one; and what is to stay there."""
+
+    coin: Coin
+    native: Coin
+    units: int
+    fee: int
+    floor: int
+    floor_of_fees: int
 
 
 class PayoutBeginning:
@@ -35,29 +49,49 @@ class PayoutBeginning:
         self._parts, self._store, self._checks = parts, parts.store, parts.checks
         self._payer_of, self._reader_of = payer_of, reader_of
 
-    def begin(self, network: Network, before: Withdrawal, slot: int = 0) -> Withdrawal | None:
+    def begin(self, network: Network, before: Withdrawal, slot: int = 0, *, handed: bool = False) -> Withdrawal | None:
         """pending → processing where nothing stands in the way, failed where it can never be paid; None while something does, and
-        the record says what. The hot wallet in `slot` pays where it can, else another one; the record names it from then on.
-        Raises Conflict, Unavailable."""
+        the record says what.
+
+        The hot wallet in `slot` pays, and the record names it from then on. Where that one has too little and another has enough,
+        the payout is handed over to the other's group of commands, once (`handed`): payouts of one wallet are begun one after the
+        other, so that no two count on the same coins. Raises Conflict, Unavailable.
+        """
         if self._checks.stopped(network, before):
             return None
         screened = self._checks.screened(network, before)
         if screened is None:
             return None
-        wallets, payer = hot_wallets(self._store, network.id), self._payer_of(network)
-        for wallet in sorted(wallets, key=lambda each: each.slot != slot):
-            if not self._covered(network, wallet, before, len(wallets)):
-                continue
-            payment = payment_of(self._store, wallet, before, counter_of(self._store, network, payer, wallet.address).next)
+        wallets = hot_wallets(self._store, network.id)
+        needs = self._needs(network, before, len(wallets))
+        own = self._able(network, [wallet for wallet in wallets if wallet.slot == slot], needs)
+        if own is not None:
             try:
-                cost = estimated(payer, payment)
+                cost = self._cost(network, own, before)
             except InsufficientFunds:
-                continue
+                cost = None
             except Refused as refused:
                 return self._checks.refuse(before, refused)
-            return self._begun(network, wallet, before, screened, cost)
-        self._checks.wait_for_liquidity(network, before)
+            if cost is not None:
+                return self._begun(network, own, before, screened, cost)
+        other = None if handed else self._able(network, [wallet for wallet in wallets if wallet.slot != slot], needs)
+        if other is not None:
+            news = News(self._parts.clock.now_ms())
+            news.command(handed_command(before, other.slot))
+            self._store.commit([Still(before), *news.emit()])
+        else:
+            self._checks.wait_for_liquidity(network, before, self._shortage(network, wallets, needs))
         return None
+
+    def _able(self, network: Network, wallets: Sequence[Wallet], needs: Needs | None) -> Wallet | None:
+        """The first that has enough."""
+        return None if needs is None else next((wallet for wallet in wallets if self._covered(network, wallet, needs)), None)
+
+    def _cost(self, network: Network, wallet: Wallet, before: Withdrawal) -> tuple[FeeEstimate, int, bool]:
+        """As `estimated` says. Raises InsufficientFunds, Refused, Unavailable."""
+        payer = self._payer_of(network)
+        counter = counter_of(self._store, network, payer, wallet.address)
+        return estimated(payer, payment_of(self._store, wallet, before, counter.next))
 
     def _begun(
         self, network: Network, wallet: Wallet, before: Withdrawal, screened: Screened, cost: tuple[FeeEstimate, int, bool]
@@ -84,30 +118,42 @@ class PayoutBeginning:
         self._store.commit([Save(after), Still(wallet), *screened.noted, *reserved, *counted.changes, *news.emit()])
         return after
 
-    def _covered(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, wallets: int) -> bool:
-        """Whether the hot wallet has the amount and the fee, by the ledger (which knows what is signed and not yet mined) and
-        by the chain, and keeps its floors: that of the coin, and that of the native coin, which the fee is paid in.
-
-        Of several `wallets` each keeps its part of a floor: so all together keep the whole, whichever of them pay at once.
-        """
+    def _needs(self, network: Network, withdrawal: Withdrawal, wallets: int) -> Needs | None:
+        """None while nobody knows a floor's units."""
         coin = coin_of(self._store, withdrawal)
         native = catalogue_views(self._store, withdrawal)[0].native(network.slug)
         floor, floor_of_fees = self._checks.floor(coin), self._checks.floor(native)
         if floor is None or floor_of_fees is None:
-            return False
-        floor, floor_of_fees = floor_part(floor, wallets), floor_part(floor_of_fees, wallets)
-        booked = self._booked(network, wallet, coin)
+            return None
         quote = self._store.get(FeeQuote, network=network.id)
         fee = max(1, quote.fees.get(coin.slug, 0)) if quote is not None else 1
-        needed = withdrawal.amount + (fee if coin.contract is None else 0)
-        if booked < needed + floor:
+        units = withdrawal.amount + (fee if coin.contract is None else 0)
+        return Needs(coin, native, units, fee, floor_part(floor, wallets), floor_part(floor_of_fees, wallets))
+
+    def _covered(self, network: Network, wallet: Wallet, needs: Needs) -> bool:
+        """Whether the hot wallet has the amount and the fee, by the ledger (which knows what is signed and not yet mined) and
+        by the chain, and keeps its floors: that of the coin, and that of the native coin, which the fee is paid in."""
+        coin, token = needs.coin, needs.coin.contract is not None
+        if self._booked(network, wallet, coin) < needs.units + needs.floor:
             return False
-        if coin.contract is not None and floor_of_fees and self._booked(network, wallet, native) < fee + floor_of_fees:
+        if token and needs.floor_of_fees and self._booked(network, wallet, needs.native) < needs.fee + needs.floor_of_fees:
             return False
         reader = self._reader_of(network)
-        if reader.balance(wallet.address, coin.contract) < needed:
+        if reader.balance(wallet.address, coin.contract) < needs.units:
             return False
-        return coin.contract is None or reader.balance(wallet.address) >= fee
+        return not token or reader.balance(wallet.address) >= needs.fee
+
+    def _shortage(self, network: Network, wallets: Sequence[Wallet], needs: Needs | None) -> SlotShortage | None:
+        """What the treasury is asked to move between several hot wallets: the rest of the amount to the one that has most of the
+        coin, or coins for its fees where that is what it lacks."""
+        if needs is None or len(wallets) < 2:
+            return None
+        best = max(wallets, key=lambda wallet: (self._booked(network, wallet, needs.coin), -wallet.slot))
+        asset, units = needs.coin.asset, needs.units
+        if self._booked(network, best, needs.coin) >= units + needs.floor:
+            asset, units = needs.native.asset, FEES * needs.fee
+        known = self._store.get(SlotShortage, network=network.id, asset=asset)
+        return SlotShortage(network.id, asset, best.address, units, self._parts.clock.now_ms(), version_after(known))
 
     def _booked(self, network: Network, wallet: Wallet, coin: Coin) -> int:
         return booked_at(self._store, self._parts.rules, network, wallet.address, coin.asset).units

@@ -14,12 +14,14 @@ from chalicelib.domain.ledger import Balance
 from chalicelib.domain.merchants.suspensions import Suspension
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order, waiting_order
+from chalicelib.domain.withdrawals.slot_shortages import SlotShortage
 from chalicelib.domain.withdrawals.withdrawals import FEES_WAIT_MS, PendingReason, Withdrawal
 from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.payouts.failing import failed
 from chalicelib.usecases.payouts.fees import Denied
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused, TooMuchGas
 from chalicelib.usecases.ports.store import Store
@@ -101,9 +103,10 @@ class PayoutChecks:
             log.warning("%s: payments of %s wait: %s", coin.network, coin.slug, reason)
             return None
 
-    def wait_for_liquidity(self, network: Network, before: Withdrawal) -> None:
-        """Note on a withdrawal that is pending, or between bundles, that the hot wallet has too little for it."""
-        self._wait(network, before, "liquidity", "for liquidity of the hot wallet")
+    def wait_for_liquidity(self, network: Network, before: Withdrawal, short: SlotShortage | None = None) -> None:
+        """Note on a withdrawal that is pending, or between bundles, that the hot wallet has too little for it; `short`: what the
+        treasury is asked to move between several."""
+        self._wait(network, before, "liquidity", "for liquidity of the hot wallet", short)
 
     def wait_for_fees(self, network: Network, before: Withdrawal, why: str, *, own: bool = True) -> Withdrawal | None:
         """Note on a withdrawal that is pending, or between bundles, that it waits with the reason `fees`.
@@ -131,13 +134,15 @@ class PayoutChecks:
         halted = replace(next_version(before), pending_reason="halted", updated_at=now, line=due)
         self._store.commit(moved_in_line(before, halted))
 
-    def _wait(self, network: Network, before: Withdrawal, reason: PendingReason, what: str) -> None:
+    def _wait(
+        self, network: Network, before: Withdrawal, reason: PendingReason, what: str, short: SlotShortage | None = None
+    ) -> None:
         if reason not in (before.pending_reason, "suspended"):  # that is an operator's own decision
             log.warning("ALARM %s: %s waits %s", network.id, before.id, what)
         now = self._clock.now_ms()
         due = aside_order(before, now + RETRY_MS)
         waiting = replace(next_version(before), pending_reason=reason, updated_at=now, line=due)
-        self._store.commit(moved_in_line(before, waiting))
+        self._store.commit([*moved_in_line(before, waiting), *([] if short is None else [Save(short)])])
 
     def fail(self, before: Withdrawal, why: str) -> Withdrawal:
         """Failed before anything was signed: the money is available again."""

@@ -101,8 +101,9 @@ class Adoption:
         _, views = catalogue_views(self._store, before)
         given = before.approval if before.approval is not None and before.approval.given else None
         after = replace(
-            before, status="processing", pending_reason=None, from_address=wallet.address, approval=given, updated_at=news.at
-        )
+            before, status="processing", pending_reason=None, from_address=wallet.address, slot=wallet.slot, approval=given,
+            updated_at=news.at,
+        )  # fmt: skip
         after = stepped(news, views, before, after)
         works: list[Change] = [*waited_for(before), Open(payout_work(after))] if before.waits_for_approval else []
         self._store.commit([Save(after), *works, *news.emit()])
@@ -198,7 +199,7 @@ class Adoption:
         in_place = t.sender in wallets and wallets[t.sender].in_place
         if recipient.role == "collector" and in_place:
             return "topup" if t.contract is None else None
-        return "distribution" if in_place and source.role == "collector" else "drain"
+        return "distribution" if in_place and source.role in ("collector", "hot") else "drain"
 
     def adopt_move(self, move: Move, t: Transfer, fee: int) -> None:
         """`move` gets `t` as its signed transaction; one that is new is stored with it."""

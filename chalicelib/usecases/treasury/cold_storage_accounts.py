@@ -1,7 +1,8 @@
 """Distribution between service wallets of an account network: collector → hot and cold, hot above its ceiling → cold.
 
 Looked at in every poll, from the ledger's balances alone, so that a changed setting and a sweep that arrived are found alike. One
-lot of moves per wallet and coin is under way at a time: the record `Distribution` names them, and is saved with their plan.
+lot of moves per wallet and coin is under way at a time (`lots`). Of several hot wallets the ceiling is that of their sum: the
+fullest gives what is above it, and the emptiest gets what the collector has.
 """
 
 from __future__ import annotations
@@ -12,30 +13,27 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.addresses.addresses import Role, Wallet
+from chalicelib.domain.addresses.addresses import Wallet, floor_part
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.catalogue.coin_settings import PERCENTAGE, NoFreshRate, collects, distributes
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.treasury.collections import FIRST_WAIT_MS, LONGEST_MS, MOST_TOPUPS, Distribution, hot_part
+from chalicelib.domain.treasury.collections import MOST_TOPUPS, Distribution, hot_part
 from chalicelib.domain.treasury.moves import Move, Origin
-from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.payout_line import Taken
-from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.base.current_wallets import wallets_of
+from chalicelib.usecases.base.current_wallets import current_wallets
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
-from chalicelib.usecases.base.retries import Each, until_settled
-from chalicelib.usecases.ports.changes import Change, Save
+from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.treasury.collection.fees import MoveFees
+from chalicelib.usecases.treasury.lots import Lots
 from chalicelib.usecases.treasury.moves.planning import planned
 from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
 from chalicelib.usecases.withdrawals.open_payouts import MOST_ADDED_UP, needed_by_payouts
 
 log = logging.getLogger(__name__)
 
-_ROLES: tuple[Role, ...] = ("hot", "collector", "cold", "topup")
 Leg = tuple[Callable[[Origin, Coin, str, str, int], Move], Wallet, int]
 """The constructor of the move, to which wallet, how many units."""
 
@@ -44,14 +42,28 @@ Leg = tuple[Callable[[Origin, Coin, str, str, int], Move], Wallet, int]
 class Held:
     """The wallets of a network, and what the ledger has there of one coin."""
 
-    hot: Wallet
+    hots: dict[int, Wallet]
+    """By slot."""
     collector: Wallet | None
     cold: Wallet | None
     payer: Wallet
     """Of top-ups."""
-    units: dict[Role, int]
-    records: dict[Role, Distribution]
-    """As they were read first; absent where nothing was ever decided."""
+    there: dict[str, int]
+    """Units by the place (`Wallet.place`) of each wallet."""
+    records: dict[str, Distribution]
+    """By place, as they were read first; absent where nothing was ever decided."""
+
+    @property
+    def fullest(self) -> Wallet:
+        return max(self.hots.values(), key=lambda wallet: (self.there[wallet.place], -wallet.slot))
+
+    @property
+    def emptiest(self) -> Wallet:
+        return min(self.hots.values(), key=lambda wallet: (self.there[wallet.place], wallet.slot))
+
+    @property
+    def hot_units(self) -> int:
+        return sum(self.there[wallet.place] for wallet in self.hots.values())
 
 
 class Distributor:
@@ -59,7 +71,7 @@ class Distributor:
 
     def __init__(self, context: NetworkContext, fees: MoveFees) -> None:
         self._network, self._store, self._rules, self._clock = context.network, context.store, context.rules, context.clock
-        self._fees = fees
+        self._fees, self._lots = fees, Lots(context)
 
     def work(self, more: Callable[[], bool]) -> None:
         """Raises Unavailable, Failures. Asks for nothing where no coin of the network has a setting for it."""
@@ -67,60 +79,55 @@ class Distributor:
         coins = [c for c in coins if distributes(c)]
         if not coins:
             return
-        wallets = dict(zip(_ROLES, wallets_of(self._store, self._network.id, _ROLES), strict=True))
-        hot = wallets["hot"]
-        if hot is None:
+        wallets = {wallet.place: wallet for wallet in current_wallets(self._store, self._network.id)}
+        if "hot" not in wallets:
             return
         with Each(f"{self._network.id}: distribution") as each:
-            for coin, held in self._held(coins, hot, wallets):
+            for coin, held in self._held(coins, wallets):
                 if not more():
                     return
-                each.take(f"hot {coin.slug}", partial(self._look, self._hot, "hot", coin, held))
-                each.take(f"collector {coin.slug}", partial(self._look, self._collector, "collector", coin, held))
+                each.take(f"hot {coin.slug}", partial(self._look, self._hot, held.fullest, coin, held))
+                each.take(f"collector {coin.slug}", partial(self._look, self._collector, held.collector, coin, held))
 
-    def _look(self, look: Callable[[Coin, Held], bool], role: Role, coin: Coin, held: Held) -> None:
+    def _look(self, look: Callable[[Coin, Held], bool], wallet: Wallet | None, coin: Coin, held: Held) -> None:
         """Note in a wallet's record, for operators, what its balance waits for; nothing once there is nothing to move."""
-        wallet = held.hot if role == "hot" else held.collector
         if wallet is None:
             return
         try:
-            if not look(coin, held) and role in held.records and held.records[role].reason is not None:
-                self._say(self._record(wallet, coin), None)
+            known = held.records.get(wallet.place)
+            if not look(coin, held) and known is not None and known.reason is not None:
+                self._lots.say(self._lots.record(wallet, coin), None)
         except NoFreshRate as error:
-            self._say(self._record(wallet, coin), f"no_rate: {error}")
+            self._lots.say(self._lots.record(wallet, coin), f"no_rate: {error}")
 
-    def _say(self, record: Distribution, reason: str | None) -> None:
-        if record.reason == reason:
-            return
-        log.info("%s: what %s has of %s waits: %s", record.network, record.address, record.asset, reason)
-        self._store.commit([Save(replace(next_version(record), reason=reason))])
-
-    def _held(self, coins: Sequence[Coin], hot: Wallet, wallets: dict[Role, Wallet | None]) -> list[tuple[Coin, Held]]:
-        payer = wallets["topup"] or hot
-        asked = {role: wallet for role, wallet in wallets.items() if role != "topup"}
-        places = [(coin, role, wallet) for coin in coins for role, wallet in asked.items() if wallet is not None]
-        keys = [{"network": self._network.id, "address": self._place(wallet), "asset": coin.asset} for coin, _, wallet in places]
+    def _held(self, coins: Sequence[Coin], wallets: dict[str, Wallet]) -> list[tuple[Coin, Held]]:
+        """`wallets` by place."""
+        hots = {wallet.slot: wallet for wallet in wallets.values() if wallet.role == "hot"}
+        payer = wallets.get("topup") or hots[0]
+        asked = [wallet for wallet in wallets.values() if wallet.role != "topup"]
+        places = [(coin, wallet) for coin in coins for wallet in asked]
+        keys = [{"network": self._network.id, "address": self._lots.place(wallet), "asset": coin.asset} for coin, wallet in places]
         wanted: list[tuple[type[Any], dict[str, str]]] = [(kind, key) for key in keys for kind in (WalletBalance, Distribution)]
         found = self._store.get_many(wanted)
-        units: dict[str, dict[Role, int]] = {coin.slug: dict.fromkeys(_ROLES, 0) for coin in coins}
-        records: dict[str, dict[Role, Distribution]] = {coin.slug: {} for coin in coins}
-        for (coin, role, _), balance, record in zip(places, found[::2], found[1::2], strict=True):
-            units[coin.slug][role] = 0 if balance is None else balance.units
+        units: dict[str, dict[str, int]] = {coin.slug: {} for coin in coins}
+        records: dict[str, dict[str, Distribution]] = {coin.slug: {} for coin in coins}
+        for (coin, wallet), balance, record in zip(places, found[::2], found[1::2], strict=True):
+            units[coin.slug][wallet.place] = 0 if balance is None else balance.units
             if record is not None:
-                records[coin.slug][role] = record
-        held = partial(Held, hot, wallets["collector"], wallets["cold"], payer)
+                records[coin.slug][wallet.place] = record
+        held = partial(Held, hots, wallets.get("collector"), wallets.get("cold"), payer)
         return [(coin, held(units[coin.slug], records[coin.slug])) for coin in coins]
 
     def _collector(self, coin: Coin, held: Held) -> bool:
         """What the collector has gathered goes on, once it is enough: its part to the hot wallet, the rest to the cold one. False:
         there is nothing to move."""
-        units, collector = held.units["collector"], held.collector
+        units, collector = held.there.get("collector", 0), held.collector
         if collector is None or coin.contract is None or not collects(coin) or units <= 0:
             return False
         least = self._fees.limit(coin, "collectServiceToColdThreshold")
         if units < (least or 1):
             return False
-        record = self._ready(collector, coin)
+        record = self._lots.ready(collector, coin)
         if record is None:
             return True
         share = coin.settings.get(PERCENTAGE)
@@ -128,37 +135,40 @@ class Distributor:
         if held.cold is None and part < units:
             log.warning("%s: %s has no cold wallet: all of it goes to the hot one", self._network.id, coin.slug)
             part = units
-        legs: list[Leg] = [(Move.distribution, held.hot, part)] if part else []
+        legs: list[Leg] = [(Move.distribution, held.emptiest, part)] if part else []
         if held.cold is not None and part < units:
             legs.append((Move.cold, held.cold, units - part))
         self._plan(record, coin, collector, held.payer, legs, worth_it=least is None)
         return True
 
     def _hot(self, coin: Coin, held: Held) -> bool:
-        """What is above the hot wallet's ceiling goes to the cold one. False: there is nothing to move."""
-        units = held.units["hot"]
+        """What is above the hot wallets' ceiling goes to the cold one. False: there is nothing to move."""
+        units, hot = held.hot_units, held.fullest
         ceiling = self._ceiling(coin, held)
         if ceiling is None or units <= ceiling:
             return False
-        record = self._ready(held.hot, coin)
+        record = self._lots.ready(hot, coin)
         if record is None:
             return True
         if held.cold is None:
-            self._say(record, "no_wallet: no cold wallet is registered")
+            self._lots.say(record, "no_wallet: no cold wallet is registered")
             return True
         floor = self._fees.limit(coin, "hotFloor") or 0  # withdrawals leave it
-        taken = self._fees.spoken_for(held.hot, coin)
+        taken = sum(self._fees.spoken_for(wallet, coin) for wallet in held.hots.values())
         needed = self._needed(coin, units - taken - floor)
         if needed is None:
-            self._say(record, f"liquidity: more than {MOST_ADDED_UP} withdrawals are open")
+            self._lots.say(record, f"liquidity: more than {MOST_ADDED_UP} withdrawals are open")
             return True
         above = units - taken - max(ceiling, needed + floor)
+        if len(held.hots) > 1:
+            own = held.there[hot.place] - self._fees.spoken_for(hot, coin) - floor_part(floor, len(held.hots))
+            above = min(above, own)
         if coin.contract is None and above > 0:
-            above -= self._fees.cost(coin, held.hot.address, held.cold.address, above)
+            above -= self._fees.cost(coin, hot.address, held.cold.address, above)
         least = self._fees.limit(coin, "collectServiceToColdThreshold")
         if above < (least or 1):
             return False
-        self._plan(record, coin, held.hot, held.payer, [(Move.cold, held.cold, above)], worth_it=least is None)
+        self._plan(record, coin, hot, held.payer, [(Move.cold, held.cold, above)], worth_it=least is None)
         return True
 
     def _ceiling(self, coin: Coin, held: Held) -> int | None:
@@ -167,7 +177,7 @@ class Distributor:
         gathered = collects(coin) and (coin.contract is None or held.collector is None)
         if ceiling is not None or not gathered or PERCENTAGE not in coin.settings:
             return ceiling
-        return hot_part(held.units["hot"] + held.units["cold"], str(coin.settings[PERCENTAGE]))
+        return hot_part(held.hot_units + held.there.get("cold", 0), str(coin.settings[PERCENTAGE]))
 
     def _needed(self, coin: Coin, enough: int) -> int | None:
         """Units that open withdrawals of the network will take from the hot wallet, fees included, counted up to `enough`; None:
@@ -195,74 +205,30 @@ class Distributor:
             else:
                 fee = sum(self._fees.cost(coin, source.address, wallet.address, units) for _, wallet, units in legs)
         except Refused as refused:
-            self._put_off(record, f"refused: {refused}")
+            self._lots.put_off(record, f"refused: {refused}")
             return
         if worth_it and self._fees.too_dear(coin, sum(units for _, _, units in legs), fee):
-            self._say(record, "fee_share: the fee is too large a part of it")
+            self._lots.say(record, "fee_share: the fee is too large a part of it")
             return
         if topup:
             if record.topups >= MOST_TOPUPS:
-                self._put_off(record, "as many top-ups as there may be were not enough")
+                self._lots.put_off(record, "as many top-ups as there may be were not enough")
                 return
             self._topup(record, payer, source, topup, sending)
             return
         moves = [
-            make(self._origin(record, n), coin, source.address, wallet.address, units)
+            replace(make(self._lots.origin(record, n), coin, source.address, wallet.address, units), seat=source.seat)
             for n, (make, wallet, units) in enumerate(legs, 1)
         ]
         news = News(self._clock.now_ms())
         changes = [change for move in moves for change in planned(news, move)]
-        self._commit(replace(record, topups=0), moves, changes, news)
+        self._lots.plan(replace(record, topups=0), moves, changes, news)
 
     def _topup(self, record: Distribution, payer: Wallet, source: Wallet, units: int, sending: int) -> None:
         news = News(self._clock.now_ms())
         try:
-            topup = TopUps(self._fees).plan(self._origin(record, 1), payer, source.address, units, sending)
+            topup = TopUps(self._fees).plan(self._lots.origin(record, 1), payer, source.address, units, sending)
         except HotWalletShort:
-            self._say(record, f"liquidity: a top-up of {units} units of {self._fees.native.slug}")
+            self._lots.say(record, f"liquidity: a top-up of {units} units of {self._fees.native.slug}")
             return
-        self._commit(replace(record, topups=record.topups + 1), [topup.move], topup.changes(news), news)
-
-    def _origin(self, record: Distribution, n: int) -> Origin:
-        return Origin(self._network.id, f"{self._network.id}|{record.id}", record.number + n, self._clock.now_ms())
-
-    def _commit(self, record: Distribution, moves: Sequence[Move], changes: Sequence[Change], news: News) -> None:
-        """`record` names `moves`, which `changes` plan."""
-        ids = tuple(move.id for move in moves)
-        after = replace(next_version(record), number=record.number + len(moves), moves=ids, reason=None)
-        self._store.commit([Save(after), *changes, *news.emit()])
-
-    def _ready(self, wallet: Wallet, coin: Coin) -> Distribution | None:
-        """The wallet's record, where nothing is under way and nothing has to wait. What has come to rest is taken note of first."""
-        return until_settled(lambda: self._at_rest(wallet, coin))
-
-    def _at_rest(self, wallet: Wallet, coin: Coin) -> Distribution | None:
-        record = self._record(wallet, coin)
-        if record.moves:
-            wanted = [(Move, {"network": self._network.id, "id": id}) for id in record.moves]
-            moves: list[Move | None] = self._store.get_many(wanted)
-            if any(move is not None and not move.at_rest for move in moves):
-                return None
-            bad = [move for move in moves if move is not None and move.state != "settled"]
-            if bad:
-                self._put_off(record, f"move {bad[0].id}: {bad[0].state}: {bad[0].reason}")
-                return None
-            record = replace(next_version(record), moves=(), tries=0, look_at=0)
-            self._store.commit([Save(record)])
-        return record if record.look_at <= self._clock.now_ms() else None
-
-    def _put_off(self, record: Distribution, reason: str) -> None:
-        """It came to nothing: an alarm, and another try after a while."""
-        pause = min(FIRST_WAIT_MS * 2 ** min(record.tries, 20), 24 * LONGEST_MS)
-        look_at = self._clock.now_ms() + pause
-        after = replace(record, moves=(), topups=0, tries=record.tries + 1, look_at=look_at, reason=reason[:300])
-        self._store.commit([Save(replace(after, version=version_after(record)))])
-        log.error("ALARM %s: what %s has of %s can not go on: %s", record.network, record.address, record.asset, reason)
-
-    def _record(self, wallet: Wallet, coin: Coin) -> Distribution:
-        place = self._place(wallet)
-        found = self._store.get(Distribution, network=self._network.id, address=place, asset=coin.asset)
-        return found or Distribution(self._network.id, place, coin.asset)
-
-    def _place(self, wallet: Wallet) -> str:
-        return form_of(self._rules, self._network, wallet.address)
+        self._lots.plan(replace(record, topups=record.topups + 1), [topup.move], topup.changes(news), news)

@@ -1,6 +1,7 @@
 """An alarm where a hot wallet falls below the `hotFloor` of a coin: once for each fall, on account and UTXO networks alike.
 
-Part of the poll. By the ledger, as the payments are that wait below it. That it was said is in the wallet's `Distribution`.
+Part of the poll. By the ledger, as the payments are that wait below it; of several hot wallets by their sum, since each keeps its
+part. That it was said is in the `Distribution` of the one in slot 0.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Distribution
 from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.base.current_wallets import wallet_of
+from chalicelib.usecases.base.current_wallets import hot_wallets
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.treasury.consolidation.parts import open_moves
@@ -37,15 +38,19 @@ class HotFloor:
         """Raises Unavailable, Conflict. Asks for nothing where no coin of the network ever had a floor."""
         network = self._network
         coins = [c for c in self._store.catalogue(network.realm).coins_of(network.slug) if "hotFloor" in c.settings]
-        hot = wallet_of(self._store, network.id, "hot") if coins else None
-        if hot is None:
+        hots = hot_wallets(self._store, network.id) if coins else []
+        if not hots:
             return
-        place = form_of(self._rules, network, hot.address)
-        keys = [{"network": network.id, "address": place, "asset": coin.asset} for coin in coins]
-        wanted: list[tuple[type[Any], dict[str, str]]] = [(kind, key) for key in keys for kind in (WalletBalance, Distribution)]
+        places = [form_of(self._rules, network, wallet.address) for wallet in hots]
+        wanted: list[tuple[type[Any], dict[str, str]]] = []
+        for coin in coins:
+            keys = [{"network": network.id, "address": place, "asset": coin.asset} for place in places]
+            wanted += [(Distribution, keys[0]), *((WalletBalance, key) for key in keys)]
         found = self._store.get_many(wanted)
-        for coin, balance, record in zip(coins, found[::2], found[1::2], strict=True):
-            self._look_at(hot, coin, 0 if balance is None else balance.units, record or Distribution(network.id, place, coin.asset))
+        for number, coin in enumerate(coins):
+            record, *balances = found[number * (len(hots) + 1) : (number + 1) * (len(hots) + 1)]
+            units = sum(balance.units for balance in balances if balance is not None)
+            self._look_at(hots[0], coin, units, record or Distribution(network.id, places[0], coin.asset))
 
     def _look_at(self, hot: Wallet, coin: Coin, units: int, record: Distribution) -> None:
         try:

@@ -58,7 +58,7 @@ class TopUps:
         what has its nonce already. Raises HotWalletShort, Refused, Unavailable; NoFreshRate for a floor whose units nobody knows.
         """
         fees, native = self._fees, self._fees.native
-        floor = 0 if begun or payer.role == "topup" else fees.limit(native, "hotFloor") or 0
+        floor = 0 if begun or payer.role == "topup" else fees.floor(native)
         free = fees.on_hand(payer.address, native) - fees.spoken_for(payer, native) - floor
         if free < units or free < units + (self._sending(payer, recipient, units) if fee is None else fee):
             raise HotWalletShort(free, units)

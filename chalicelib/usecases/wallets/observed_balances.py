@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from chalicelib.domain.addresses.addresses import Observed, OnChain, Wallet
 from chalicelib.domain.catalogue.catalogue import Coin, Network
-from chalicelib.domain.versions import version_after
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.current_wallets import current_wallets
 from chalicelib.usecases.base.network_context import NetworkContext
-from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.wallets.utxos import coins_of, pays_from_coins
@@ -48,7 +49,13 @@ class BalanceObserver:
                 if units is not None:
                     found.append(OnChain(wallet.address, coin.asset, units))
         version = version_after(before)
-        self._store.commit([Save(Observed(self._network.id, now, tuple(found), version))])
+        self._store.commit([Save(Observed(self._network.id, now, tuple(found), version)), *self._slots(wallets)])
+
+    def _slots(self, wallets: Sequence[Wallet]) -> list[Change]:
+        """Say again how many slots there are, where an older version has stored the network without that."""
+        there = 1 + max((wallet.slot for wallet in wallets), default=0)
+        known: Network | None = self._store.get(Network, id=self._network.id) if there > self._network.payout_slots else None
+        return [] if known is None else [Save(replace(next_version(known), payout_slots=there))]
 
     def _units(self, wallet: Wallet, coin: Coin) -> int | None:
         if not pays_from_coins(self._network):

@@ -73,6 +73,12 @@ def payout_command(withdrawal: Withdrawal) -> Command:
     return Command("payouts", group, {"tenant": withdrawal.tenant, "id": withdrawal.id})
 
 
+def handed_command(withdrawal: Withdrawal, slot: int) -> Command:
+    """Ask for a payout that is not begun yet in the group of the hot wallet in `slot`, which has enough for it."""
+    body = {"tenant": withdrawal.tenant, "id": withdrawal.id, "slot": str(slot)}
+    return Command("payouts", group_of(withdrawal.network, seat_of(slot)), body)
+
+
 def line_command(work: Work, slots: int, again: int = 0) -> Command:
     """Ask for one more payout of `work`'s network: the line chooses it when the message is handled.
 

@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -14,17 +15,19 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.current_wallets import hot_wallets
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.wallets.signers import signing_wallet
 from chalicelib.wiring import services
 from infra import cli
+from tests.support.collected_deposits import moves
 from tests.support.reconciling import suspected
-from tests.support.shop import ETHER, Shop, open_shop
+from tests.support.shop import ETHER, THIRST, Shop, open_shop
 from tests.support.slots import add_slot, fund
 from tests.support.stack import Stack
-from tests.support.treasury import booked
+from tests.support.treasury import booked, cold, plan
 
 
 @pytest.fixture
@@ -70,6 +73,7 @@ def test_the_messages_of_each_slot_have_a_group_of_their_own(shop: Shop) -> None
     assert set(groups) == {network, f"{network}#1"} and sum(groups.values()) == 8
 
 
+@pytest.mark.sweep
 def test_a_slot_without_money_leaves_the_payout_to_another(shop: Shop) -> None:
     add_slot(shop, 1)
     asked = [shop.withdraw("0.1") for _ in range(6)]
@@ -83,6 +87,7 @@ def test_a_token_is_paid_by_the_slot_that_has_coins_for_its_fee(shop: Shop) -> N
     assert ended(shop, *asked) == [("confirmed", shop.hot().address)] * 6
 
 
+@pytest.mark.sweep
 def test_the_floor_is_kept_by_all_together(shop: Shop) -> None:
     """Each keeps its half, whichever of them pays."""
     second = add_slot(shop, 1)
@@ -100,11 +105,15 @@ def test_the_floor_is_kept_by_all_together(shop: Shop) -> None:
 
 
 def test_what_was_begun_in_a_slot_stays_there_when_its_wallet_is_replaced(shop: Shop) -> None:
-    second = add_slot(shop, 1)
+    words = ["--stage", "local", "rotate", "ethereum", "--realm", "test", "--type", "hot", "--slot", "1"]
+    assert cli.main(words) != 0, "there is none that could be replaced"
+    assert cli.main([*words, "--add"]) == 0
+    services().store.catalogue("test", fresh=True)
+    second = next(address for address, slot in slots(shop).items() if slot == 1)
     fund(shop, second, "2", "eth")
     asked = [shop.withdraw("0.1") for _ in range(6)]
     shop.turn()
-    assert cli.main(["--stage", "local", "rotate", "ethereum", "--realm", "test", "--type", "hot", "--slot", "1"]) == 0
+    assert cli.main(words) == 0
     (retired,) = services().store.every(RetiredWallet)
     new = next(address for address, slot in slots(shop).items() if slot == 1)
     assert (retired.address, retired.slot) == (second, 1)
@@ -169,6 +178,24 @@ def test_of_two_slots_workers_at_one_payout_one_begins_it(shop: Shop) -> None:
     assert shop.paid() == ETHER // 10
 
 
+def test_payouts_of_one_wallet_are_begun_in_its_own_group_alone(shop: Shop) -> None:
+    """Two workers that begin with the same wallet at once would both count on the same coins."""
+    add_slot(shop, 1)
+    asked = shop.withdraw("0.1")
+    shop.stack.drain(only=("relay",), hurry=True)
+    record, network = shop.record(asked), shop.realm_network().id
+    with in_realm("test"):
+        assert services().payouts.pay(record.tenant, asked, 1) == "waiting"
+    (row,) = services().store.every(OutboxRow)
+    assert [(command.group, command.body["slot"]) for command in row.commands] == [(network, "0")]
+    assert (shop.record(asked).status, shop.record(asked).pending_reason) == ("pending", None)
+    with in_realm("test"):
+        assert services().payouts.pay(record.tenant, asked, 1, handed=True) == "waiting"
+    assert shop.record(asked).pending_reason == "liquidity", "it is handed over once"
+    shop.nudge(THIRST)
+    assert ended(shop, asked) == [("confirmed", shop.hot().address)]
+
+
 def test_an_older_version_finds_no_key_for_what_a_slot_has_begun(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads slot 0 of each role, by its key, and signs with no other wallet than the one that the withdrawal names."""
     second = add_slot(shop, 1)
@@ -225,3 +252,43 @@ def test_one_key_is_in_one_slot(shop: Shop) -> None:
         wired.wallets.registering(None, network, "hot", by="a test", slot=1).run()
     stored = wired.store.get(Network, id=network.id)
     assert (stored.payout_slots, network_parts(stored.id)[1]) == (2, "ethereum")
+
+
+def larger_than_each(shop: Shop) -> tuple[str, str, str]:
+    """A withdrawal of 2 ETH where the first slot has 1.5 and the second 1; its id, and the addresses of the two."""
+    first, second = shop.hot().address, add_slot(shop, 1)
+    fund(shop, second, "1", "eth")
+    plan(shop, "cold", "eth", first, cold(shop), str(Decimal(booked(shop, first, "eth")) / ETHER - Decimal("1.5")))
+    for _ in range(2):
+        shop.turn()
+        shop.mine()
+    shop.turn()
+    assert booked(shop, first, "eth") < 16 * ETHER // 10
+    return shop.withdraw("2"), first, second
+
+
+def test_a_payout_larger_than_every_slot_waits_for_a_move_between_them(shop: Shop) -> None:
+    asked, first, second = larger_than_each(shop)
+    shop.turn()
+    assert (shop.withdrawal(asked)["status"], shop.record(asked).pending_reason) == ("pending", "liquidity")
+    (move,) = moves("distribution")
+    assert (move.source, move.recipient, move.seat) == (second, first, "1")
+    for _ in range(3):
+        shop.mine()
+        shop.nudge(THIRST)
+    assert ended(shop, asked) == [("confirmed", first)]
+    assert len(moves("distribution")) == 1 and shop.paid() == 2 * ETHER
+    assert suspected(shop) == []
+
+
+def test_an_older_version_that_stores_the_network_is_mended_by_the_poll(shop: Shop) -> None:
+    """It drops the number of slots, and messages go to slot 0 alone meanwhile."""
+    add_slot(shop, 1)
+    network = services().store.get(Network, id=shop.realm_network().id)
+    assert network is not None and network.payout_slots == 2
+    services().store.commit([Save(replace(network, payout_slots=1, version=network.version + 1))])
+    services().store.catalogue("test", fresh=True)
+    shop.wait(61)
+    shop.turn()
+    mended = services().store.get(Network, id=network.id)
+    assert mended is not None and mended.payout_slots == 2

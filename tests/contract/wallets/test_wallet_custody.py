@@ -134,6 +134,18 @@ def _list(actions: Any) -> list[str]:
     return [actions] if isinstance(actions, str) else actions
 
 
+def test_each_slot_has_a_native_key_of_its_own(native: Edge) -> None:
+    assert register(native, "ethereum").status == 201
+    network = native.services.store.catalogue("test").networks["ethereum"]
+    for slot in (1, 2):
+        native.services.wallets.registering(None, network, "hot", by="a test", slot=slot).run()
+    moved = replaced(native)
+    found = list(native.services.store.every(Wallet))
+    assert sorted((wallet.slot, wallet.role) for wallet in found) == [(0, "hot"), (1, "hot"), (2, "hot")]
+    assert len({wallet.address for wallet in found}) == len({wallet.key for wallet in found}) == 3
+    assert [wallet.address for wallet in found if not wallet.slot] == [moved] and len(made_keys()) == 4
+
+
 def test_a_key_that_is_sent_is_not_taken_where_keys_are_made_in_kms(native: Edge) -> None:
     answer = register(native, privateKey=KEY)
     assert (answer.status, answer.json["error"]["code"]) == (400, "VALIDATION_ERROR")

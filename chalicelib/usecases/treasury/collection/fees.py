@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.addresses.addresses import Wallet, floor_part
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import fee_share_exceeds, topup_units, worth
 from chalicelib.domain.treasury.moves import Move
+from chalicelib.usecases.base.current_wallets import hot_wallets
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -100,6 +101,18 @@ class MoveFees:
     def limit(self, coin: Coin, name: str) -> int | None:
         """A setting of the coin in its units, None where there is none. Raises NoFreshRate."""
         return limit_units(coin, name, self._rates_of(self._network.realm), self._clock.now_ms())
+
+    def floor(self, coin: Coin) -> int:
+        """Units of `coin` that each hot wallet keeps: its part of the `hotFloor`. Raises NoFreshRate."""
+        wallets = self._store.catalogue(self._network.realm).payout_slots(self._network.id)
+        return floor_part(self.limit(coin, "hotFloor") or 0, wallets)
+
+    def emptiest(self, hot: Wallet, coin: Coin) -> Wallet:
+        """The hot wallet that has the least of `coin`, for what is gathered: `hot` where it is the only one. Raises Unavailable."""
+        if self._store.catalogue(self._network.realm).payout_slots(self._network.id) < 2:
+            return hot
+        hots = hot_wallets(self._store, self._network.id) or [hot]
+        return min(hots, key=lambda wallet: (self.booked(wallet.address, coin).units, wallet.slot))
 
     def value(self, coin: Coin, units: int) -> Decimal | None:
         """In US dollars; None where nobody knows now."""

@@ -172,7 +172,7 @@ class CollectSteps:
         if self._other_moves(others, coin):
             return self._records.wait(before, "other_coin", None)
         # Tokens are gathered by the collector where there is one.
-        destination = (collector if coin.contract is not None else None) or hot
+        destination = (collector if coin.contract is not None else None) or self._fees.emptiest(hot, coin)
         before = replace(before, amount=amount, destination=destination.address)
         return self._send(before, coin, Wallets(hot, destination, own or hot), keeps)
 

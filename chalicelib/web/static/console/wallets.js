@@ -69,6 +69,8 @@ function Wallet({ wallet, me }) {
   ];
   return html`<${Card} title=${`${words(wallet.network)}: ${(ROLES[wallet.walletType] ?? wallet.walletType).toLowerCase()}`}>
     <p><${Code} value=${wallet.address} head=${42} /> <span class="soft">${custody(wallet.custody)}</span></p>
+    ${wallet.wallets?.length > 1 && html`<p class="fine">The sums of ${wallet.wallets.length} wallets, each in a slot:
+      ${wallet.wallets.map((each) => html` ${each.slot} <${Code} value=${each.address} />`)}</p>`}
     <${Table} label=${`${wallet.network} ${wallet.walletType}`} columns=${columns} rows=${wallet.balances}
       rowKey=${(row) => row.coin} />
     <p class="fine">${wallet.observedAt
@@ -91,7 +93,7 @@ function agreement(row) {
 /** What the command line alone does with a wallet. */
 function Elsewhere({ wallet, me }) {
   const where = `--realm ${realmOf(me)} --network ${wallet.network}`;
-  const type = wallet.walletType === "tokens_collector" ? "collector" : wallet.walletType;
+  const type = wallet.walletType;
   return html`<details>
     <summary>Replace it${wallet.walletType === "cold" && ", or tell what its owner spent"}: by the command line</summary>
     <p class="fine">No API key may decide where money goes. To put another wallet in its place:</p>
