@@ -174,6 +174,15 @@ def tick(event: SQSEvent) -> dict[str, Any]:
     return batches.run(event, worker.handle)
 
 
+@app.on_sqs_message(queue=_settings.queue("record"), batch_size=1, maximum_concurrency=8)
+def record(event: SQSEvent) -> dict[str, Any]:
+    """A crowded block's payments want to be recorded, or credited, beside its poll. Eight at a time: each reads the block."""
+    from chalicelib.workers import batches
+    from chalicelib.workers import record as worker
+
+    return batches.run(event, worker.handle)
+
+
 @app.on_sqs_message(queue=_settings.queue("payouts.fifo"), batch_size=1)
 def payout(event: SQSEvent) -> None:
     """A payment wants to be built, signed, sent or settled. One at a time per hot wallet: the queue groups by wallet.

@@ -17,7 +17,7 @@ quarter of the call's CPU."""
 STAGES = ("local", "demo", "prod")
 TABLES = ("tenants", "records", "ledger", "chain", "payouts", "work", "events", "webhooks", "custody", "sandbox")
 """One table per group of rights: which function may touch which is in `.chalice/policy-*.json`."""
-QUEUES = ("relay", "deliveries", "deliveries-slow", "payouts.fifo", "collections.fifo", "scans", "ticks")
+QUEUES = ("relay", "deliveries", "deliveries-slow", "payouts.fifo", "collections.fifo", "scans", "ticks", "record")
 """Each has a dead-letter queue of the same name with `-dead` before the suffix."""
 DEAD_DELIVERIES = "webhooks-dead"
 """Where webhook deliveries end whose retries all failed (decisions §11). Nobody here reads it: a merchant's receiver was away."""

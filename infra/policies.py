@@ -107,7 +107,7 @@ FUNCTIONS: dict[str, Rights] = {
         },
         log_names=tuple(f"-poll_{network}" for network in _NETWORKS),
         archive=READ_OBJECT,
-        sends=("relay", "scans", "ticks"),
+        sends=("relay", "scans", "ticks", "record"),
         # Ranges of a backlog that are passed, never what they found.
         only={"chain": ("range#", ("DeleteItem",))},
     ),
@@ -127,6 +127,21 @@ FUNCTIONS: dict[str, Rights] = {
         sends=("relay", "scans"),
         consumes="scans",
     ),
+    "record": Rights(
+        {
+            # The parts of a poll that record and credit.
+            "records": (*GET, *PUT, "UpdateItem", "ConditionCheckItem"),
+            "ledger": (*GET, *PUT, "UpdateItem"),
+            "chain": (*READ, *PUT, "ConditionCheckItem"),
+            # PutItem: a UTXO of a hot wallet that is credited.
+            "payouts": (*GET, *PUT),
+            "work": ("Query", *PUT, "DeleteItem"),
+        },
+        log_names=("-record",),
+        archive=READ_OBJECT,
+        sends=("relay",),
+        consumes="record",
+    ),
     # What a poll does to credit, and no more: nothing here is planned, ordered or settled.
     "tick": Rights(
         {
@@ -142,7 +157,7 @@ FUNCTIONS: dict[str, Rights] = {
         },
         log_names=("-tick",),
         archive=READ_OBJECT,
-        sends=("relay",),
+        sends=("relay", "record"),
         consumes="ticks",
     ),
     "payout": Rights(

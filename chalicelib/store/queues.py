@@ -106,6 +106,10 @@ class SqsQueues:
             self._urls[name] = self._client.get_queue_url(QueueName=self._settings.queue(name))["QueueUrl"]
         return self._urls[name]
 
+    def record(self, share: dict[str, str]) -> None:
+        """Ask for a share of a crowded block's payments. Raises Unavailable."""
+        self._send("record", share)
+
     def _send(self, name: str, body: dict[str, str], **extra: Any) -> None:
         try:
             url = self._url(name)

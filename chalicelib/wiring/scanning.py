@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue.catalogue import Network
-    from chalicelib.usecases.ports.queues import RangeQueue
+    from chalicelib.usecases.ports.queues import ScanQueue
     from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
     from chalicelib.usecases.scanning.mempool import Looks, MempoolScan
     from chalicelib.usecases.scanning.node_reports import NodeReports
@@ -37,8 +37,8 @@ class ScanningWiring:
         nodes = [node.health for node in self._nodes.nodes(network)]
         return NodeReports(network, self._chains.reader(network), self._parts.store, self._parts.clock, nodes)
 
-    def range_queue(self, network: Network) -> RangeQueue | None:
-        """The queue that shares out a backlog; None for a simulated chain, which is read as fast as our own tables."""
+    def range_queue(self, network: Network) -> ScanQueue | None:
+        """The queue that shares out backlogs and crowded blocks; None for a simulated chain, read as fast as our own tables."""
         return None if network.simulated else self._parts.queues
 
     def mempool_scan(self, network: Network, of: str = "poll") -> MempoolScan | None:

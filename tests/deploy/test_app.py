@@ -129,6 +129,7 @@ def test_what_queues_may_take_leaves_the_api_its_part() -> None:
         "deliver_slow": 20,
         "scan_range": 4,
         "tick": 20,
+        "record": 8,
         "payout": None,
         "collect": None,
     }

@@ -96,9 +96,10 @@ def test_schedules(standing: dict[str, Any]) -> None:
 
 def test_queue_mappings_are_there_once_and_take_what_app_py_says(standing: dict[str, Any]) -> None:
     names = function_names(STAGE)
-    sizes = {"relay": 10, "deliver": 10, "deliver_slow": 10, "scan_range": 1, "tick": 1, "payout": 1, "collect": 1}
+    single = dict.fromkeys(("scan_range", "tick", "record", "payout", "collect"), 1)
+    sizes = {"relay": 10, "deliver": 10, "deliver_slow": 10, **single}
     declared = [{"queue": queue, "function": names[f], "batch": sizes[f]} for f, queue in consumers(STAGE).items()]
-    assert len(declared) == 7
+    assert len(declared) == 8
     assert Counter(map(str, standing["mappings"])) == Counter(map(str, declared))
 
 
@@ -116,4 +117,4 @@ def test_logs_of_every_function_end_some_day(standing: dict[str, Any]) -> None:
 def test_the_second_deployment_changes_what_is_there(deployed: list[dict[str, Any]]) -> None:
     first, second = ([api["id"] for api in found["apis"]] for found in deployed)
     assert first == second
-    assert len(functions()) == len(deployed[1]["functions"]) == 20
+    assert len(functions()) == len(deployed[1]["functions"]) == 21

@@ -16,10 +16,12 @@ import pytest
 from chalicelib import wiring
 from chalicelib.api.routes import ROUTES
 from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.times import iso
 from chalicelib.encoding import base58check
 from chalicelib.usecases.catalogue.rates import Quote
+from chalicelib.usecases.scanning.sharing import Share
 from chalicelib.usecases.scanning.ticks import Ticks
 from chalicelib.wiring import services
 from tests.deploy.declared import API, functions
@@ -85,6 +87,28 @@ class Journey:
             assert self.stack.drain(only=["tick"], hurry=True).calls["tick"] >= 29
         assert self.api("GET", f"/v1/transactions/address/{address}")["data"][0]["status"] == "confirmed"
         del services().wiring.scanning.__dict__["ticks"]
+
+    def be_crowded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Payments that a message has recorded before the poll, and credited beside it."""
+        services().clock.shift_ms += 61_000
+        monkeypatch.setattr("chalicelib.usecases.scanning.sharing.FROM", 1)
+        monkeypatch.setattr("chalicelib.usecases.scanning.scanner.CONFIRM_AT_ONCE", 1)
+        network = services().catalogue("test").networks["ethereum"]
+        made = []
+        for _ in range(3):
+            made.append(self.api("POST", "/v1/invoices", {"currency": "usdt", "amount": "1", "network": "ethereum"}, 201))
+            paid = {"network": "ethereum", "coin": "usdt", "address": made[-1]["address"], "amount": "1"}
+            told = self.api("POST", "/v1/sandbox/deposits", paid, 201)
+            self.recorder.function = "poll_ethereum"
+            chain, cursor = services().simulated(network.id), services().store.get(Cursor, network=network.id)
+            assert cursor is not None
+            txid = told.get("data", told)["txid"]
+            share = Share(network.id, chain.tip(), str(services().reader(network).block_hash(chain.tip())), cursor.epoch, (txid,))
+            services().queues.record(share.body())
+        self.settle()
+        self.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 30}, 201)
+        self.settle()
+        assert {self.api("GET", f"/v1/invoices?id={invoice['id']}")["status"] for invoice in made} == {"completed"}
 
     def archive(self, invoice: Mapping[str, Any]) -> None:
         """A year later invoices leave the tables. One is asked for, paid late, and collected."""
@@ -337,6 +361,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     recorder.function = "reconciliation"
     assert services().store.sweep(WalletBalance, limit=10, network="test:ethereum").next
 
+    journey.be_crowded(monkeypatch)
     journey.archive(found_behind)
     at_work = {function for function, _, _ in recorder.calls}
     assert at_work == set(functions())
@@ -345,7 +370,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     secret = {(function, action) for function, action, _ in recorder.calls if action in ("kms:Encrypt", "kms:Decrypt")}
     opening = {(function, "kms:Decrypt") for function in ("collect", "deliver")}
     assert secret - {("deliver_slow", "kms:Decrypt")} == {(API, "kms:Encrypt"), *opening}
-    # Ranges are shared out of real networks alone: here the simulated one stands for the node.
-    node = {call for call in recorder.calls if call[0] == "scan_range" and call[2].endswith("-sandbox")}
+    # Ranges and payments are shared out of real networks alone: here the simulated one stands for the node.
+    node = {call for call in recorder.calls if call[0] in ("scan_range", "record") and call[2].endswith("-sandbox")}
     assert refused(recorder.calls - node) == []
     assert refused_items({item for item in recorder.items if item[:3] not in node}) == []

@@ -60,7 +60,7 @@ def ended() -> bool:
 
 
 class BoundedQueues:
-    """The ports Queues, RangeQueue and TickQueue, and dead letters, on `queues`: sends no message that makes a chain too long."""
+    """The ports Queues, ScanQueue and TickQueue, and dead letters, on `queues`: sends no message that makes a chain too long."""
 
     def __init__(self, queues: AllQueues) -> None:
         self._queues = queues
@@ -88,6 +88,10 @@ class BoundedQueues:
     def tick(self, network: NetworkId, moments: Sequence[int], now: int) -> None:
         if self._may("the ticks of", network):
             self._queues.tick(network, moments, now)
+
+    def record(self, share: dict[str, str]) -> None:
+        if self._may("a share of payments of", share["network"]):
+            self._queues.record(share)
 
     def bury(self, delivery_id: str, tenant: str) -> None:
         self._queues.bury(delivery_id, tenant)  # nothing reads that queue

@@ -11,6 +11,8 @@ nothing, and doing it twice changes nothing: each member's version and obligatio
 
 from __future__ import annotations
 
+import random
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +26,7 @@ from chalicelib.domain.deposits.deposits import Deposit, deposit_work
 from chalicelib.domain.deposits.sums import MATTERS, NEAR, seen_sums
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.invoices.totals import InvoiceTotals
+from chalicelib.domain.ledger import Balance
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking
 from chalicelib.usecases.base.awaited import awaiting, balance_keys, owned_of
 from chalicelib.usecases.base.outbox import News
@@ -36,6 +39,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.deposits import DepositScreening
 
+_TRIES = 4
 MOST = 12
 """Members of a group: five items of each, and the shared ones, are fewer than `MOST_ITEMS`. As many as a part of a list has."""
 
@@ -115,10 +119,21 @@ class DepositGroups:
 
     def confirm(self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int) -> Sequence[str]:
         """Credit pending deposits of one merchant, coin and part of a block in one transaction, as `DepositCrediting.confirm` does
-        each; those that have to be credited one by one, all of them where another worker was at a record of theirs.
+        each; those that have to be credited one by one, all of them where another worker was at a record of theirs. Where that is
+        the balance alone, which every group of the merchant and coin writes, it is tried again together.
 
         Raises Conflict where a reorganisation dropped the block (`AtPart`), Unavailable.
         """
+        left: Sequence[str] | None = None
+        for _ in range(_TRIES):
+            left = self._confirmed(network, keys, block_hash, tip, epoch)
+            if left is not None:
+                return left
+            time.sleep(random.uniform(0, 0.05))  # noqa: S311 - spreads retries, guards nothing
+        return keys
+
+    def _confirmed(self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int) -> Sequence[str] | None:
+        """One try; None where another worker changed the balance meanwhile."""
         found = self._store.get_many([(Deposit, {"id": key}) for key in keys])
         ready = [d for d in found if d is not None and d.status == "pending" and d.block_hash == block_hash]
         if len(ready) < 2 or ready[0].tenant is None:
@@ -139,8 +154,9 @@ class DepositGroups:
         views = views_now(self._store.catalogue(network.realm), self._rates, news.at)
         money = self._book.all_credited(news, tenant, [(step.after, step.entry) for step in steps], views, owned)
         changes = [change for step in steps for change in step.changes]
-        if not self._committed([*changes, *money, *news.emit()]):
-            return keys
+        committed = self._committed([*changes, *money, *news.emit()])
+        if not committed:
+            return None if committed is None else keys
         done = {step.after.id for step in steps}
         return [key for key in keys if key not in done]
 
@@ -164,9 +180,9 @@ class DepositGroups:
         ]
         return _Facts(invoices, doubts, found[len(wanted) :])
 
-    def _committed(self, changes: Sequence[Change]) -> bool:
-        """Whether all of it is stored; False where another worker was first at a record, or where it is more than a transaction
-        takes. Raises Conflict where the block is gone."""
+    def _committed(self, changes: Sequence[Change]) -> bool | None:
+        """Whether all of it is stored; None where another worker was first at the balance, False where at another record, or where
+        it is more than a transaction takes. Raises Conflict where the block is gone."""
         once = _once(changes)
         if len(once) + _OF_OUTBOX > MOST_ITEMS:
             return False
@@ -175,7 +191,8 @@ class DepositGroups:
         except Conflict as conflict:
             if isinstance(conflict.change, AtEpoch | AtPart | Dropped):
                 raise
-            return False
+            at_balance = conflict.change is None or (isinstance(conflict.change, Save) and type(conflict.change.record) is Balance)
+            return None if at_balance else False
         return True
 
 

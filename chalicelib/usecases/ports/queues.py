@@ -50,7 +50,19 @@ class TickQueue(Protocol):
         ...
 
 
-class AllQueues(Queues, RangeQueue, TickQueue, Protocol):
+class RecordQueue(Protocol):
+    """Wake-up calls for the workers that record and credit payments beside a poll. Losing one delays, it never loses."""
+
+    def record(self, share: dict[str, str]) -> None:
+        """Ask for a share of payments (`usecases.scanning.sharing`). Raises Unavailable."""
+        ...
+
+
+class ScanQueue(RangeQueue, RecordQueue, Protocol):
+    """What a scan asks others for."""
+
+
+class AllQueues(Queues, ScanQueue, TickQueue, Protocol):
     """Every message that this service sends."""
 
     def bury(self, delivery_id: str, tenant: str) -> None:

@@ -7,7 +7,7 @@ have been stored of it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
@@ -33,6 +33,7 @@ from chalicelib.usecases.scanning.block_lists import list_deposits
 from chalicelib.usecases.scanning.leftovers import Leftovers
 from chalicelib.usecases.scanning.matching import Matcher, from_others
 from chalicelib.usecases.scanning.rewards import tell_rewards
+from chalicelib.usecases.scanning.sharing import Sharing, shares
 from chalicelib.usecases.scanning.sightings import SightingNotes
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,9 @@ class _Known:
 
 
 class Recorder:
-    def __init__(self, context: NetworkContext, deposits: Deposits, leftovers: Leftovers) -> None:
+    def __init__(self, context: NetworkContext, deposits: Deposits, leftovers: Leftovers, sharing: Sharing | None = None) -> None:
+        """With `sharing` other functions are asked for payments of a crowded block."""
+        self._sharing = sharing
         self._network, self._reader, self._store = context.network, context.reader, context.store
         self._deposits, self._leftovers = deposits, leftovers
         self._context, self._matcher, self._noting = context, Matcher(context), SightingNotes(context)
@@ -154,7 +157,41 @@ class Recorder:
         listed = [member.id for group in grouped(owned) for member in group]
         parts = list_deposits(self._store, self._network.id, block, listed, scanned.epoch)
         held = held_of(self._store, self._network, twins, {t: id_ for t, id_, _ in owned})
-        todo = self._not_stored(block, owned)
+        return self._store_shares(scanned, owned, known, held, parts, may_begin)
+
+    def _store_shares(
+        self,
+        scanned: Scanned,
+        owned: list[Member],
+        known: _Known,
+        held: Collection[Transfer],
+        parts: Mapping[str, int],
+        may_begin: Callable[[], bool],
+    ) -> bool:
+        """Whether all of `owned` is stored now. Of many, other functions are asked for all shares but the first; here each share is
+        come to all the same, and what they have not stored by then is stored."""
+        sharing, todo = self._sharing, self._not_stored(scanned.block, owned)
+        if sharing is None or not sharing.wanted(len(todo)) or scanned.claim is not None:
+            return self._store_some(scanned, todo, known, held, parts, may_begin)
+        # By groups: a share does not cut one in two.
+        todo = [member for group in grouped(todo, parts) for member in group]
+        for share in list(shares(todo))[1:]:
+            sharing.ask_recorded(scanned.block, scanned.epoch, [member.transfer.txid for member in share])
+        return all(
+            self._store_some(scanned, self._not_stored(scanned.block, list(share)), known, held, parts, may_begin)
+            for share in shares(todo)
+        )
+
+    def _store_some(
+        self,
+        scanned: Scanned,
+        todo: list[Member],
+        known: _Known,
+        held: Collection[Transfer],
+        parts: Mapping[str, int],
+        may_begin: Callable[[], bool],
+    ) -> bool:
+        """Whether all of `todo` is stored now: in groups, and side by side."""
         alone = [member for member in todo if scanned.claim is not None or member.transfer in held or member.owner.tenant is None]
         ids = {member.id for member in alone}
         groups = grouped([member for member in todo if member.id not in ids], parts)

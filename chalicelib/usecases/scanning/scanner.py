@@ -33,16 +33,19 @@ from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.deposits.groups import MOST as MOST_TOGETHER
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Halted, Unavailable
-from chalicelib.usecases.ports.queues import RangeQueue
+from chalicelib.usecases.ports.queues import ScanQueue
 from chalicelib.usecases.scanning.backlog import Backlog
 from chalicelib.usecases.scanning.leftovers import Leftovers
 from chalicelib.usecases.scanning.quorum import LargePayments
 from chalicelib.usecases.scanning.recording import Recorder
 from chalicelib.usecases.scanning.reorganisations import Reorganisations, batch_blocks
+from chalicelib.usecases.scanning.sharing import Share, Sharing, shares
 
 log = logging.getLogger(__name__)
 
 CONFIRM_AT_ONCE = 100
+MOST_ASKED = 1_000
+"""Due deposits that are read to be shared out."""
 CHANGES_MET = 5
 OVERTAKEN = 3
 """How often a poll begins anew behind the cursor that a tick, or another poll, has moved meanwhile."""
@@ -53,12 +56,14 @@ STARTED_AGO = 300
 class Scanner:
     """Scans one network. Two at once on the same network waste work and harm nothing: the cursor's version lets one pass."""
 
-    def __init__(self, context: NetworkContext, deposits: Deposits, queue: RangeQueue | None = None) -> None:
-        """With a `queue` a backlog is shared out; without one, the poll scans all of it."""
+    def __init__(self, context: NetworkContext, deposits: Deposits, queue: ScanQueue | None = None) -> None:
+        """With a `queue` backlogs and crowded blocks are shared out; without one, the poll scans all of it."""
         self._network, self._reader, self._store, self._clock = context.network, context.reader, context.store, context.clock
         self._deposits = deposits
         self._leftovers = Leftovers(context.network, context.store, context.clock)
+        self._sharing = Sharing(context.network.id, queue)
         self.recorder = Recorder(context, deposits, self._leftovers)
+        self._passing = Recorder(context, deposits, self._leftovers, self._sharing)
         self._forks = Reorganisations(context, deposits)
         self._large = LargePayments(context, deposits.rates)
         self.backlog = Backlog(context, self.recorder, queue)
@@ -208,7 +213,7 @@ class Scanner:
 
     def _pass(self, cursor: Cursor, blocks: Sequence[Block], tip: int, more: Callable[[], bool]) -> Cursor:
         """Store what is ours in `blocks`, then let the cursor pass them: those that there was time for."""
-        recorded = self.recorder.record(blocks, cursor.epoch, more, MOST_AT_ONCE, tip=tip)
+        recorded = self._passing.record(blocks, cursor.epoch, more, MOST_AT_ONCE, tip=tip)
         blocks = blocks[: recorded.blocks]
         if not blocks:
             return cursor
@@ -247,6 +252,8 @@ class Scanner:
             hashes: dict[int, str | None] = {}
             ready: list[Deposit] = []
             in_time = True
+            if after is None and taken is not None and len(due) == CONFIRM_AT_ONCE:
+                self._ask_for_more(final, due[-1])
             for deposit in self._store.get_many(wanted):
                 if deposit is None or deposit.status != "pending":
                     continue
@@ -265,6 +272,46 @@ class Scanner:
                 return all_served
             # A deposit that has to wait must not hold up those behind it.
             after = due[-1]
+
+    def _ask_for_more(self, final: int, after: Work) -> None:
+        """Ask other functions to credit what is due behind `after`, where that is much."""
+        behind = self._store.open_work("deposit", self._network.id, upto=f"{final:015d}", after=after, limit=MOST_ASKED)
+        if self._sharing.wanted(len(behind)):
+            for some in shares(behind):
+                self._sharing.ask_credited([work.id for work in some])
+
+    def help(self, share: Share, more: Callable[[], bool]) -> None:
+        """Record or credit what a poll shares out, under the poll's own conditions; what is not to be done any more is left.
+
+        Raises Conflict, Unavailable, Failures.
+        """
+        cursor = self._cursor()
+        if cursor is None or cursor.halted is not None or cursor.rewind_to is not None:
+            return
+        if share.deposits:
+            self._help_credit(share.deposits, cursor, more)
+            return
+        if cursor.epoch != share.epoch or cursor.number >= share.number:
+            return
+        block = next(iter(self._reader.blocks(share.number, share.number, self.recorder.contracts())), None)
+        if block is None or block.hash != share.hash:
+            return
+        mine = [transfer for transfer in block.transfers if transfer.txid in share.txids]
+        named = replace(block, transfers=mine, rewards=())
+        self.recorder.record([named], share.epoch, more, tip=max(cursor.tip, block.number), comes_again=True)
+
+    def _help_credit(self, keys: Sequence[str], cursor: Cursor, more: Callable[[], bool]) -> None:
+        final = min(cursor.number, cursor.tip) - self._network.confirmations + 1
+        hashes: dict[int, str | None] = {}
+        ready: list[Deposit] = []
+        with Each(f"{self._network.id}: shared deposits") as each:
+            for deposit in self._store.get_many([(Deposit, {"id": key}) for key in keys]):
+                if deposit is None or deposit.status != "pending" or deposit.network != self._network.id:
+                    continue
+                if deposit.block_number is None or deposit.block_number > final or not more():
+                    continue
+                each.take(deposit.id, partial(self._look_at, deposit, cursor, hashes, ready))
+            self._credit(ready, cursor, each)
 
     def _credit(self, ready: Sequence[Deposit], cursor: Cursor, each: Each) -> None:
         """Credit deposits whose blocks were found in the chain: those of one merchant, coin and part of a list together, and

@@ -1,0 +1,91 @@
+"""A crowded block is shared out: functions of their own record and credit payments beside the poll.
+
+A message names payments and nothing that is believed: who gets it reads the block from the node, proves each payment, and asks for
+the same conditions as the poll. It is a hint. The poll begins with the first share and comes to each of the others in its turn;
+then it reads which of them the store has, and does those that are missing itself. So a message that is lost, late, doubled or of
+a block that fell out changes nothing, and the cursor passes the block by what the store has.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from chalicelib.domain.chain import Block
+from chalicelib.domain.ids import NetworkId
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.queues import RecordQueue
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+VERSION = "1"
+FROM = 240
+"""Payments of a block, or due in one look, from which on they are shared out: fewer take a poll about as long as a cold function
+needs to begin."""
+SHARE = 120
+"""Payments of one message: half a second of a function's processor, and a message of 9 KB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Payments to record (`txids` of the block with this `number` and `hash`, read at `epoch`), or `deposits` to credit."""
+
+    network: NetworkId
+    number: int = 0
+    hash: str = ""
+    epoch: int = 0
+    txids: tuple[str, ...] = ()
+    deposits: tuple[str, ...] = ()
+
+    def body(self) -> dict[str, str]:
+        """The message."""
+        about = {"version": VERSION, "network": str(self.network)}
+        if self.deposits:
+            return {**about, "deposits": ",".join(self.deposits)}
+        block = {"number": str(self.number), "hash": self.hash, "epoch": str(self.epoch)}
+        return {**about, **block, "txids": ",".join(self.txids)}
+
+    @classmethod
+    def read(cls, network: NetworkId, message: dict[str, str]) -> Share:
+        """The share of a message. Raises ValueError, KeyError."""
+        if "deposits" in message:
+            return cls(network, deposits=tuple(message["deposits"].split(",")))
+        number, epoch = int(message["number"]), int(message["epoch"])
+        return cls(network, number, message["hash"], epoch, tuple(message["txids"].split(",")))
+
+
+class Sharing:
+    """Asks other functions for a network's payments. Without a queue nothing is shared out."""
+
+    def __init__(self, network: NetworkId, queue: RecordQueue | None) -> None:
+        self._network, self._queue = network, queue
+
+    def wanted(self, payments: int) -> bool:
+        """Whether so many are shared out."""
+        return self._queue is not None and payments >= FROM
+
+    def ask_recorded(self, block: Block, epoch: int, txids: Sequence[str]) -> None:
+        """Ask for payments of `block` to be recorded. Never raises: the poll records them anyway."""
+        self._ask(Share(self._network, block.number, block.hash, epoch, tuple(dict.fromkeys(txids))))
+
+    def ask_credited(self, deposits: Sequence[str]) -> None:
+        """Ask for deposits to be credited. Never raises: the poll credits them anyway."""
+        self._ask(Share(self._network, deposits=tuple(deposits)))
+
+    def _ask(self, share: Share) -> None:
+        if self._queue is None:
+            return
+        try:
+            self._queue.record(share.body())
+        except Unavailable as error:
+            log.warning("%s: a share of payments is left to the poll: %s", self._network, error)
+
+
+def shares(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """`items` in shares, in order."""
+    for start in range(0, len(items), SHARE):
+        yield items[start : start + SHARE]
