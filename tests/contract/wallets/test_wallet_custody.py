@@ -21,6 +21,7 @@ from chalicelib.custody.records import EncryptedKey
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.ids import NetworkId
 from chalicelib.settings import TABLES
+from chalicelib.usecases.base.current_wallets import hot_wallets
 from chalicelib.usecases.base.idempotency import StoredAnswer
 from chalicelib.usecases.ports.changes import Save
 from infra import cli
@@ -361,6 +362,8 @@ def test_a_restored_wallet_signs(
     replaced(edge)
     register(edge, "tron")
     store = edge.services.store
+    ethereum = store.catalogue("test").networks["ethereum"]
+    second = edge.services.wallets.registering(None, ethereum, "hot", by="a test", slot=1).run().wallet
     before = {network: wallet_of(edge, network) for network in ("ethereum", "tron")}
     out = tmp_path / "wallets.json"
     assert cli.main(["--stage", "local", "wallet-backup", "--out", str(out)]) == 0
@@ -390,6 +393,8 @@ def test_a_restored_wallet_signs(
         assert dataclasses.replace(again, version=wallet.version) == wallet
         signature = edge.services.signer.sign(again, DIGEST)
         assert recovered(network, signature.r, signature.s, signature.parity, again.public_key) == wallet.address
+    slots = hot_wallets(edge.services.store, ethereum.id)
+    assert [(wallet.slot, wallet.address) for wallet in slots] == [(0, before["ethereum"].address), (1, second.address)]
     from chalicelib.usecases.wallets.lookup import wallet_at
 
     old = wallet_at(edge.services.store, NetworkId("test:ethereum"), first["address"])
