@@ -165,8 +165,8 @@ class Wallets:
             return
         if slot not in slots_of(network, role):
             raise BusinessRule("slot", f"slots 1 to {MOST_SLOTS - 1} are for hot wallets of EVM networks")
-        if wallet_of(self._store, network.id, role) is None:
-            raise BusinessRule("slot", f"{network.slug} has no hot wallet in slot 0 yet")
+        if wallet_of(self._store, network.id, role, slot - 1) is None:
+            raise BusinessRule("slot", f"{network.slug} has no hot wallet in slot {slot - 1} yet: slots are filled in turn")
 
     def _told_to_payouts(self, network: Network, slot: int) -> list[Change]:
         """The change after which payouts are asked for in this slot too."""

@@ -242,6 +242,14 @@ def test_there_are_slots_where_they_help(shop: Shop, role: str, network: str, sl
         wired.wallets.registering(None, wired.catalogue("test").networks[network], role, by="a test", slot=slot)  # type: ignore[arg-type]
 
 
+def test_slots_are_filled_in_turn(shop: Shop) -> None:
+    """Messages about payouts are spread over all up to the highest."""
+    with pytest.raises(BusinessRule, match="no hot wallet in slot 1 yet"):
+        add_slot(shop, 2)
+    add_slot(shop, 1)
+    assert add_slot(shop, 2) in slots(shop)
+
+
 def test_one_key_is_in_one_slot(shop: Shop) -> None:
     key, wired = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80", services()
     network = shop.realm_network()
