@@ -57,9 +57,10 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Benchmarks print figures and compare them with a floor of the same run: one at a time, nothing beside them.
+# Benchmarks print figures and compare them with a floor of the same run: one at a time, nothing beside them. The tables of docs/scale.md
+# and its plot are made anew.
 bench: $(STAMP)
-	@failed=0; for bench in tests/bench/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || failed=1; done; exit $$failed
+	$(BIN)/python -m tests.bench.page
 
 policies: $(STAMP)
 	$(BIN)/python -m infra.policies

@@ -129,8 +129,8 @@ def of_invoices(bench: Bench) -> Series:
         for name, act in {
             "create an invoice": lambda: bench.ask("POST", "/invoices", INVOICE),
             "read an invoice": lambda id=first["id"]: bench.ask("GET", f"/invoices?id={id}"),
-            "list invoices by cursor": lambda behind=cursor: bench.ask("GET", f"{LISTED}&cursor={behind}"),
-            "list invoices, with their number": lambda: bench.ask("GET", LISTED),
+            "list by cursor": lambda behind=cursor: bench.ask("GET", f"{LISTED}&cursor={behind}"),
+            "list, with its number": lambda: bench.ask("GET", LISTED),
         }.items():
             found.setdefault(name, {})[count] = bench.point(act)
     return found
@@ -140,15 +140,15 @@ def of_pages(bench: Bench) -> Series:
     bench.anew()
     bench.ask("POST", "/invoices", INVOICE)
     fill_invoices(tenant(), 10_000)
-    found: Series = {"a page by its cursor": {}, "a page by its number": {}}
+    found: Series = {"by cursor": {}, "by number": {}}
     behind, page = None, 1
     for wanted in PAGES:
         while page < wanted:
             path = LISTED + (f"&cursor={behind}" if behind else "")
             behind, page = bench.ask("GET", path)["meta"]["pagination"]["next_cursor"], page + 1
         by_cursor = LISTED + (f"&cursor={behind}" if behind else "")
-        found["a page by its cursor"][wanted] = bench.point(lambda path=by_cursor: bench.ask("GET", path))
-        found["a page by its number"][wanted] = bench.point(lambda n=wanted: bench.ask("GET", f"{LISTED}&page={n}"))
+        found["by cursor"][wanted] = bench.point(lambda path=by_cursor: bench.ask("GET", path))
+        found["by number"][wanted] = bench.point(lambda n=wanted: bench.ask("GET", f"{LISTED}&page={n}"))
     return found
 
 
@@ -215,7 +215,7 @@ def of_watched() -> Series:
     _, network, blocks = next(found for found in bench_matching.blocks() if found[0].startswith("ethereum"))
     transfers = [transfer for block in blocks for transfer in block.transfers]
     measured = bench_matching.figures(network, transfers, WATCHED)
-    return {"match a block's recipients": {count: Point(one.calls, 0, one.keys, one.cpu) for count, one in measured.items()}}
+    return {"match a block": {count: Point(one.calls, 0, one.keys, one.cpu) for count, one in measured.items()}}
 
 
 def rows(title: str, series: Series) -> Iterator[str]:
@@ -223,7 +223,7 @@ def rows(title: str, series: Series) -> Iterator[str]:
     yield f"|{title}|" + "|".join(f"{size:,}" for size in sizes) + "|"
     yield "|---|" + "---|" * len(sizes)
     for name, points in series.items():
-        shown = "|".join(f"{p.calls:g}; {p.writes:g} w, {p.reads:g} r; {p.cpu:.1f}" for p in points.values())
+        shown = "|".join(f"{p.calls:g};{p.writes:g}/{p.reads:g};{p.cpu:.1f}" for p in points.values())
         yield f"|{name}|{shown}|"
 
 
@@ -263,7 +263,7 @@ def main() -> int:
     grew = [line for series in parts.values() for line in flat(series)]
     if "--markdown" not in sys.argv:
         print("budget: " + ("kept" if not grew else "BROKEN: " + "; ".join(grew)))
-    return 0 if not grew or "--markdown" in sys.argv else 1
+    return 1 if grew else 0
 
 
 if __name__ == "__main__":

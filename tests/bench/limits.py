@@ -1,0 +1,121 @@
+"""What gives way first at 1, 10 and 100 million invoices a day: for each limit what an invoice takes of it, what there is, and
+whose word that is. Demands are measured: request units by costs.md (steps.py), payments a second by bench_throughput.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.bench.steps import TABLE, Cost, parsed
+
+PLAN = "8 groups"
+"""How a block's payments are committed today: the column of the model's table."""
+VOLUMES = (1_000_000, 10_000_000, 100_000_000)
+PEAK = 5.0
+"""The busiest second by the mean one: assumed."""
+DAY = 86_400.0
+BUSIEST_NETWORK, BUSIEST_MERCHANT = 0.5, 0.05
+"""Shares of the busiest network, and of the busiest merchant's busiest coin, in all invoices: assumed."""
+REQUESTS, CHECKOUT = 2, 3
+"""Requests with a key and without one for each invoice: assumed."""
+EVENTS = 5
+"""Webhooks of a paid invoice (docs/webhooks.md)."""
+NEW_TABLE, TABLE_QUOTA = 4_000.0, 40_000.0
+"""Write units a second: a new table on demand takes so many at once, and the quota of a table
+(docs.aws.amazon.com/amazondynamodb/latest/developerguide: on-demand-capacity-mode, ServiceQuotas)."""
+PARTITION = 1_000.0
+"""Write units a second (bp-partition-key-design)."""
+GATEWAY = 10_000.0
+"""Requests a second of an account and region (docs.aws.amazon.com/apigateway/latest/developerguide/limits.html)."""
+RUNNING, SECONDS_OF_A_REQUEST = 1_000.0, 0.05
+"""Functions at once of an account (docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html); a request's time: assumed."""
+DELIVERIES = 3_200.0
+"""Single deliveries a second of `deliver` (bench_deliveries.py and app.py: 100 functions at 32)."""
+EXPIRY_UNITS = 4.0
+"""Write units of an invoice in `expiry#<network>`: opened and closed, each in a transaction."""
+WALLET, SWEPT = 6.0, 0.1
+"""Transactions a second of a hot wallet at 150 ms each (assumed), and withdrawals and sweeps for each invoice: assumed."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """`demand` of one invoice, `capacity` a second in the same unit; `source`: the constant's."""
+
+    name: str
+    demand: float
+    capacity: float
+    source: str
+    young: bool = False
+    """Only of tables that are new, and so of the smallest volume."""
+
+    def used(self, volume: int) -> float:
+        """Share of the limit at the peak of so many invoices a day."""
+        return volume / DAY * PEAK * self.demand / self.capacity
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Measured: write units of a paid invoice by table, payments a second of a network and of a merchant's coin."""
+
+    writes: dict[str, float]
+    network: float
+    merchant: float
+
+
+def paid_invoice(costs: dict[str, Cost]) -> dict[str, float]:
+    """Write units by table, with an endpoint that takes every event. Of a poll, what an empty block takes as well is left out."""
+    total: dict[str, float] = {}
+    idle = costs["poll: an empty block"].writes
+    for name, cost in costs.items():
+        if not name.endswith(", with an endpoint"):
+            continue
+        for table, units in cost.writes.items():
+            once = idle.get(table, 0.0) if name.startswith("poll:") else 0.0
+            total[table] = total.get(table, 0.0) + max(0.0, units - once)
+    return total
+
+
+def facts(throughput: str) -> Facts:
+    """From the page's table of the model and from costs.md. Raises ValueError."""
+
+    rows = [line.strip("|").split("|") for line in throughput.splitlines()]
+    (head,) = (row for row in rows if row[0] == "case")
+
+    def rate(case: str) -> float:
+        (row,) = (row for row in rows if row[0].startswith(case))
+        return float(row[head.index(PLAN)].split(";")[0])
+
+    return Facts(paid_invoice(parsed(TABLE.read_text(encoding="utf-8"))), rate("200/s"), rate("50/s"))
+
+
+def limits(known: Facts) -> list[Limit]:
+    """Every limit, the narrowest first."""
+    widest = max(known.writes, key=lambda table: known.writes[table])
+    units = known.writes[widest]
+    found = [
+        Limit("a network's payments", BUSIEST_NETWORK, known.network, "bench_throughput"),
+        Limit("one merchant's coin", BUSIEST_MERCHANT, known.merchant, "bench_throughput"),
+        Limit(f"new table `{widest}`: warm it", units, NEW_TABLE, "on-demand-capacity-mode", young=True),
+        Limit(f"quota of `{widest}`", units, TABLE_QUOTA, "ServiceQuotas"),
+        Limit("`expiry#<network>`", EXPIRY_UNITS * BUSIEST_NETWORK, PARTITION, "bp-partition-key-design"),
+        Limit("requests", REQUESTS + CHECKOUT, GATEWAY, "apigateway/limits"),
+        Limit("functions at once", (REQUESTS + CHECKOUT) * SECONDS_OF_A_REQUEST, RUNNING, "gettingstarted-limits"),
+        Limit("deliveries", EVENTS, DELIVERIES, "bench_deliveries"),
+        Limit("one hot wallet", SWEPT * BUSIEST_NETWORK, WALLET, "assumed"),
+    ]
+    return sorted(found, key=lambda limit: limit.used(1), reverse=True)
+
+
+def table(known: Facts) -> str:
+    """The page's table: the share of each limit at the peak, the first one of each volume in bold."""
+    rows = limits(known)
+    head = "|".join(f"{volume // 1_000_000}M" for volume in VOLUMES)
+    lines = [f"|limit|an invoice|a second|source|{head}|", "|---|---|---|---|" + "---|" * len(VOLUMES)]
+    for row in rows:
+        shares = []
+        for volume in VOLUMES:
+            there = [one for one in rows if not one.young or volume == VOLUMES[0]]
+            share = f"{row.used(volume):.0%}" if row in there else ""
+            shares.append(f"**{share}**" if row is there[0] else share)
+        lines.append(f"|{row.name}|{row.demand:g}|{row.capacity:g}|{row.source}|{'|'.join(shares)}|")
+    return "\n".join(lines)

@@ -1,0 +1,186 @@
+"""Renews the tables of docs/scale.md: each stands between `<!-- name -->` and `<!-- / -->`, and comes from what its benches print.
+
+`python -m tests.bench.page` (`make bench`) runs every bench and renews all, `python -m tests.bench.page growth limits` those two.
+`limits` is computed from the others and from costs.md (limits.py). Where a bench fails, or prints what is not understood, its
+table stays, and this ends with 1.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+from tests.bench import limits
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "scale.md"
+BENCH = ROOT / "tests" / "bench"
+WRITE, READ = 0.625, 0.125
+"""USD a million units: DynamoDB on demand in us-east-1 (docs/scale.md has the source)."""
+NUMBER = r"([\d.,]+)"
+
+
+BROKEN: list[str] = []
+"""Benches of this run whose budget was not kept."""
+
+
+class Unknown(Exception):
+    """A bench printed something else than expected."""
+
+
+def between(text: str, name: str) -> str:
+    """What stands between the marks of `name`. Raises Unknown."""
+    found = re.search(rf"<!-- {name} -->\n(.*?)\n?<!-- / -->", text, re.DOTALL)
+    if found is None:
+        raise Unknown(f"the page has no place for {name}")
+    return found[1]
+
+
+def renewed(text: str, name: str, table: str) -> str:
+    """The page with another table in the place of `name`. Raises Unknown."""
+    between(text, name)
+    shape = rf"<!-- {name} -->\n.*?<!-- / -->"
+    return re.sub(shape, lambda _: f"<!-- {name} -->\n{table.strip()}\n<!-- / -->", text, count=1, flags=re.DOTALL)
+
+
+@cache
+def printed(bench: str, *options: str) -> str:
+    """What a bench prints; printed here as well. A budget that is not kept fails this run, and its figures are shown all the same.
+    Raises Unknown."""
+    print(f"== bench_{bench}", flush=True)
+    command = [sys.executable, str(BENCH / f"bench_{bench}.py"), *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1_200, check=False)
+    print(done.stdout, flush=True)
+    if done.returncode not in (0, 1) or "Traceback" in done.stderr:
+        raise Unknown(f"bench_{bench} ended with {done.returncode}: {done.stderr[-500:]}")
+    if done.returncode:
+        BROKEN.append(bench)
+    return done.stdout
+
+
+def table(head: str, rows: Iterator[str]) -> str:
+    """A Markdown table, written without blanks: the page has a bound of words. Raises Unknown where there is no row."""
+    lines = list(rows)
+    if not lines:
+        raise Unknown(f"there is nothing for the table {head}")
+    return "\n".join([f"|{head}|", "|" + "---|" * (head.count("|") + 1), *(f"|{line}|" for line in lines)])
+
+
+def requests(told: str) -> str:
+    def rows() -> Iterator[str]:
+        for name, cpu, botocore, _, calls, _, ratio in re.findall(rf"^(\S.*?) +{' +'.join([NUMBER] * 6)}$", told, re.MULTILINE):
+            yield f"{name}|{float(cpu):.1f}|{float(botocore):.1f}|{round(float(calls))}|{float(ratio):.1f}"
+
+    return table("request|CPU ms|of it botocore|AWS calls|to bare botocore", rows())
+
+
+def paid(told: str) -> str:
+    """A paid invoice, by DynamoDB's units and calls of AWS."""
+
+    def rows() -> Iterator[str]:
+        before, between_, after = told.partition("with one webhook endpoint that takes every event")
+        for name, part in (("no webhooks", before), ("one endpoint, all events", between_ and after)):
+            units = dict(re.findall(rf"^(read|write) units of a paid invoice: {NUMBER} \(", part, re.MULTILINE))
+            tables = re.findall(r"^write units of a paid invoice: [\d.]+ \((.*?)\)", part, re.MULTILINE)
+            calls = re.findall(rf"^calls of AWS for a paid invoice: {NUMBER}$", part, re.MULTILINE)
+            if len(units) != 2 or len(tables) != 1 or len(calls) != 1:
+                raise Unknown(f"no units of a paid invoice, {name}")
+            write, read = float(units["write"]), float(units["read"])
+            parts = ",".join(f"{part.split()[0]}:{float(part.split()[1]):.0f}" for part in tables[0].split(", "))
+            yield f"{name}|{write:.0f}|{parts}|{read:.0f}|{float(calls[0]):.0f}|${write * WRITE + read * READ:.0f}"
+
+    return table("paid invoice|write units|by table|read units|AWS calls|a million", rows())
+
+
+def deliveries(told: str) -> str:
+    shape = rf"^(\S.* x \S.* ms) +{NUMBER}/s +{NUMBER} +{NUMBER} .* {NUMBER} +{NUMBER} +{NUMBER} +{NUMBER}/s +{NUMBER}/s$"
+    found = re.findall(shape, told, re.MULTILINE)
+    rows = (f"{one[0]}|{one[2]}|{one[3]}|{one[6]}|{one[4]}|{one[1]}|{one[7]}|{one[8]}" for one in found)
+    head = "endpoints x due, answer|CPU ms|of it botocore|AWS calls|to bare calls|measured/s|a core/s|at the function's memory/s"
+    return table(head, iter(rows))
+
+
+def signatures(told: str) -> str:
+    found = re.findall(rf"^ *(\S.*?) +{NUMBER} +{NUMBER} +{NUMBER}$", told, re.MULTILINE)
+    return table("payment|ours|key|second reader", (f"{n}|{float(a):.1f}|{float(b):.2f}|{float(c):.1f}" for n, a, b, c in found))
+
+
+def collection(told: str) -> str:
+    def rows() -> Iterator[str]:
+        found = re.findall(rf"^(.+): (reads|writes|calls) {NUMBER} \((.*)\)$", told, re.MULTILINE)
+        for name in dict.fromkeys(name for name, *_ in found):
+            of = {kind: (total, parts) for other, kind, total, parts in found if other == name}
+            write, read, calls = (float(of[kind][0]) for kind in ("writes", "reads", "calls"))
+            yield f"{name}|{write:.0f}|{read:.0f}|{calls:.0f}|${write * WRITE + read * READ:.0f}"
+
+    return table("deposit|write units|read units|AWS calls|a million", rows())
+
+
+def matching(told: str) -> str:
+    shape = rf"^(.+): {NUMBER} movements, {NUMBER} watched: {NUMBER} calls, {NUMBER} keys, .* {NUMBER} ms CPU$"
+
+    def rows() -> Iterator[str]:
+        found = re.findall(shape, told, re.MULTILINE)
+        for name in dict.fromkeys(one[0] for one in found):
+            ours = [one for one in found if one[0] == name]
+            yield f"{name}|{ours[0][4]}|{ours[0][3]}|" + "|".join(one[5] for one in ours)
+
+    return table("block|recipients|calls|CPU ms, 1,000 watched|10,000,000", rows())
+
+
+def scans(told: str) -> str:
+    shape = rf"^(.+?) \({NUMBER} kB\): raw {NUMBER} ms, reader {NUMBER} ms, ratio {NUMBER}"
+    found = re.findall(shape, told, re.MULTILINE)
+    rows = (f"{re.sub(' (transactions|logs)', '', one[0])}|{'|'.join(one[1:])}" for one in found)
+    return table("block: transactions, logs|kB|raw ms|reader ms|ratio", rows)
+
+
+Section = tuple[tuple[str, ...], Callable[[str], str]]
+SECTIONS: dict[str, Section] = {
+    "requests": (("requests",), requests),
+    "paid": (("requests",), paid),
+    "deliveries": (("deliveries",), deliveries),
+    "signatures": (("signatures",), signatures),
+    "matching": (("matching",), matching),
+    "scans": (("scan_evm", "scan_tron", "scan_utxo"), scans),
+    "collection": (("collection",), collection),
+    "throughput": (("throughput --markdown",), str.strip),
+    "growth": (("growth --markdown",), str.strip),
+}
+"""Benches whose output, one after the other, makes the table, and how. Of those with `--markdown` it is the table."""
+
+
+def section(name: str, text: str) -> str:
+    """The table `name`; `text` is the page as it is. Raises Unknown."""
+    if name == "limits":
+        return limits.table(limits.facts(between(text, "throughput")))
+    benches, shaped = SECTIONS[name]
+    return shaped("\n".join(printed(*bench.split()) for bench in benches))
+
+
+def main() -> int:
+    names, failed = sys.argv[1:] or [*SECTIONS, "limits"], []
+    for name in names:
+        try:
+            text = PAGE.read_text(encoding="utf-8")
+            PAGE.write_text(renewed(text, name, section(name, text)), encoding="utf-8")
+        except (Unknown, subprocess.TimeoutExpired) as error:
+            failed.append(f"{name} is not renewed: {error}")
+    if not sys.argv[1:]:  # all that there is: the others have no table
+        shown = {bench.split()[0] for benches, _ in SECTIONS.values() for bench in benches}
+        for bench in sorted(path.stem.removeprefix("bench_") for path in BENCH.glob("bench_*.py")):
+            try:
+                if bench not in shown:
+                    printed(bench)
+            except (Unknown, subprocess.TimeoutExpired) as error:
+                failed.append(str(error))
+    print("\n".join([*failed, *(f"bench_{bench}: its budget is not kept" for bench in BROKEN)]) or "every budget is kept")
+    return 1 if failed or BROKEN else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

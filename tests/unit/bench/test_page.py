@@ -1,0 +1,104 @@
+"""The page's tables are made of what benches print, and what is not understood changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.bench import limits, page
+from tests.bench.limits import Facts
+from tests.bench.steps import Cost
+
+REQUESTS = """                        CPU  botocore     ours  calls    floor  x floor   (milliseconds, medians)
+get an invoice         3.54      2.22     1.32   2.02     2.64     1.34
+read units of a paid invoice: 34.0 (chain 5.0); of the schedules' rounds meanwhile: 1336
+write units of a paid invoice: 133.4 (chain 12.4, work 42.0); of the schedules' rounds meanwhile: 9
+calls of AWS for a paid invoice: 33.0
+with one webhook endpoint that takes every event:
+read units of a paid invoice: 55.5 (chain 5.0); of the schedules' rounds meanwhile: 1344
+write units of a paid invoice: 211.0 (chain 12.0, work 78.0); of the schedules' rounds meanwhile: 21
+calls of AWS for a paid invoice: 57.0
+"""
+PRINTED: dict[Callable[[str], str], tuple[str, str]] = {
+    page.requests: (REQUESTS, "|get an invoice|3.5|2.2|2|1.3|"),
+    page.paid: (REQUESTS, "|one endpoint, all events|211|chain:12,work:78|56|57|$139|"),
+    page.collection: (
+        "the native coin: reads 53.6 (chain 53.6)\nthe native coin: writes 91.2 (work 91.2)\n"
+        "the native coin: calls 41.0 (kms 41.0)\n",
+        "|the native coin|91|54|41|$64|",
+    ),
+    page.matching: (
+        "bsc: 9 movements, 1,000 watched: 6 calls, 535 keys, 535 read units, 20.3 ms CPU\n"
+        "bsc: 9 movements, 10,000,000 watched: 6 calls, 535 keys, 535 read units, 25.3 ms CPU\n",
+        "|bsc|535|6|20.3|25.3|",
+    ),
+    page.scans: (
+        "tron: 300 transactions (562 kB): raw 5.49 ms, reader 8.34 ms, ratio 1.37 (budget 2, aim 1.5)\n",
+        "|tron: 300|562|5.49|8.34|1.37|",
+    ),
+    page.deliveries: (
+        "1 x 1,000, 0 ms               196/s     2.60      1.20     1.40     1.62     1.60     2.00   1.40    391/s    113/s\n",
+        "|1 x 1,000, 0 ms|2.60|1.20|1.40|1.60|196|391|113|",
+    ),
+    page.signatures: (
+        "        milliseconds of CPU     ours      key  second reader\n"
+        "            EVM, native coin    0.907    0.064          1.226\n",
+        "|EVM, native coin|0.9|0.06|1.2|",
+    ),
+}
+MODEL = "|case|singles|8 groups|first|\n|---|---|---|---|\n|200/s, 100 merchants|9;6|154;152|x|\n|50/s, one merchant|9;6|54;37|x|\n"
+
+
+@pytest.mark.parametrize("shaped", PRINTED, ids=lambda shaped: shaped.__name__)
+def test_what_a_bench_prints_becomes_a_table(shaped: Callable[[str], str]) -> None:
+    told, row = PRINTED[shaped]
+    lines = shaped(told).splitlines()
+    assert lines[-1] == row
+    assert len({line.count("|") for line in lines}) == 1
+    with pytest.raises(page.Unknown):
+        shaped("something else\n")
+
+
+def test_one_table_is_renewed_and_the_rest_stays() -> None:
+    text = "# A\n\n<!-- growth -->\n|old|\n<!-- / -->\n\ntext\n\n<!-- limits -->\n<!-- / -->\n"
+    after = page.renewed(text, "growth", "|new|\n|\\1|\n")
+    assert after == text.replace("|old|", "|new|\n|\\1|")
+    assert page.between(page.renewed(after, "limits", "|more|"), "limits") == "|more|"
+    assert page.between(after, "growth") == "|new|\n|\\1|"
+    with pytest.raises(page.Unknown):
+        page.renewed(text, "requests", "|x|")
+
+
+def test_every_table_has_its_place_on_the_page_and_its_bench() -> None:
+    text = page.PAGE.read_text(encoding="utf-8")
+    for name, (benches, _) in page.SECTIONS.items():
+        assert page.between(text, name)
+        assert all((page.BENCH / f"bench_{bench.split()[0]}.py").exists() for bench in benches)
+    assert "|**" in limits.table(limits.facts(page.between(text, "throughput")))
+
+
+def test_the_narrowest_limit_of_each_volume_is_the_first_bottleneck() -> None:
+    known = Facts({"work": 80.0, "records": 40.0}, network=150.0, merchant=50.0)
+    rows = limits.limits(known)
+    assert rows[0].name.startswith("new table `work`") and rows[0].used(1_000_000) == pytest.approx(80 * 57.87 / 4_000, rel=1e-3)
+    assert [row.used(1) for row in rows] == sorted((row.used(1) for row in rows), reverse=True)
+    lines = limits.table(known).splitlines()
+    assert lines[2].endswith("|**116%**|||")
+    bold = [line for line in lines if line.count("**") == 4]
+    assert len(bold) == 1 and "hot wallet" in bold[0]
+    assert limits.facts(MODEL).network == 154.0 and limits.facts(MODEL).merchant == 54.0
+
+
+def test_a_paid_invoice_is_its_steps_without_what_a_poll_takes_anyway() -> None:
+    def cost(**writes: float) -> Cost:
+        return Cost({}, writes, {})
+
+    costs = {
+        "poll: an empty block": cost(chain=10.0),
+        "create an invoice": cost(records=99.0),
+        "create an invoice, with an endpoint": cost(records=16.0, work=6.0),
+        "poll: a payment is detected, with an endpoint": cost(chain=18.0, work=10.0),
+        "poll: a paid invoice's hour is over, with an endpoint": cost(chain=4.0),
+    }
+    assert limits.paid_invoice(costs) == {"records": 16.0, "work": 16.0, "chain": 8.0}
