@@ -13,7 +13,7 @@ from typing import Any
 
 from moto.core import responses, utils
 from moto.core.models import MockAWS, botocore_stubber, responses_mock
-from moto.dynamodb.comparisons import ConditionExpressionParser
+from moto.dynamodb.comparisons import AttributeValue, ConditionExpressionParser, Func, Op
 from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
 from pynamodb.attributes import Attribute
 from pynamodb.indexes import Index
@@ -26,6 +26,8 @@ _sqs: Any = import_module("moto.sqs.models")
 
 _PLAIN = frozenset(("S", "N", "BOOL", "NULL"))
 _DONE = "_gateway_quick"
+_Made = tuple[Any, tuple[str, ...], tuple[str, ...]]
+"""What moto makes of a condition, and the names and values that it found in it."""
 
 
 def repair_speed() -> None:
@@ -99,7 +101,7 @@ def _traversed(traverser: Any, root: Any) -> Any:
             for n, child in enumerate(node.children):
                 if told is not None:
                     told(node, n)
-                if isinstance(child, _nodes.Node):
+                if _is_node(child):
                     walk(child, n)
         kind = type(node)
         if kind not in found:
@@ -117,15 +119,30 @@ def _traversed(traverser: Any, root: Any) -> Any:
 
 def _quick_conditions() -> None:
     """moto parses the condition of a change three times: to check it, to refuse the transaction, and to commit. What it makes of
-    the same text, names and values is asked about items, and never changed."""
+    the same text, names and values is asked about items, and never changed. Of the same text with other values of the same types
+    it makes the same, but for the values: a time in a condition would else have it parsed for every request."""
     parse = ConditionExpressionParser.parse
     parser: Any = ConditionExpressionParser
 
-    @lru_cache(maxsize=200)
-    def parsed(condition: str | None, names: str, values: str, own: _Own) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+    @lru_cache(maxsize=500)
+    def made_of(condition: str | None, names: str, kinds: tuple[tuple[str, str], ...], own: _Own) -> _Made:
         # Errors are not remembered: they are raised each time.
-        made = parse(own.parser)
-        return made, tuple(own.parser.expr_attr_names_found), tuple(own.parser.expr_attr_values_found)
+        asked = own.parser
+        values = asked.expression_attribute_values
+        if values:
+            asked.expression_attribute_values = {name: {kind: name} for name, kind in kinds}
+        try:
+            made = parse(asked)
+        finally:
+            asked.expression_attribute_values = values
+        return made, tuple(asked.expr_attr_names_found), tuple(asked.expr_attr_values_found)
+
+    @lru_cache(maxsize=200)
+    def parsed(condition: str | None, names: str, values: str, own: _Own) -> _Made:
+        given = own.parser.expression_attribute_values or {}
+        kinds = tuple((name, next(iter(value), "")) for name, value in given.items())
+        made, names_found, values_found = made_of(condition, names, kinds, own)
+        return _with_values(made, given), names_found, values_found
 
     def remembered(self: Any) -> Any:
         names, values = repr(self.expression_attribute_names), repr(self.expression_attribute_values)
@@ -134,6 +151,19 @@ def _quick_conditions() -> None:
         return made
 
     parser.parse = remembered
+
+
+def _with_values(part: Any, values: dict[str, dict[str, Any]]) -> Any:
+    """A copy of a condition in which names of values stand for them, with the values in their places."""
+    if isinstance(part, AttributeValue):
+        return AttributeValue(values[part.value])
+    if isinstance(part, tuple):
+        return tuple(_with_values(each, values) for each in part)
+    if not isinstance(part, (Op, Func)):
+        return part
+    twin: Any = object.__new__(type(part))
+    twin.__dict__.update({name: _with_values(inner, values) for name, inner in part.__dict__.items()})
+    return twin
 
 
 class _Own:
@@ -189,7 +219,7 @@ def _quick_copies() -> None:
 
 def _copied(node: Any, parent: Any = None) -> Any:
     """A node with copies of all below it; what is no node stays the same one, since nobody changes it."""
-    if not isinstance(node, _nodes.Node):
+    if not _is_node(node):
         return node
     twin = object.__new__(type(node))
     twin.__dict__.update(node.__dict__)
@@ -197,6 +227,17 @@ def _copied(node: Any, parent: Any = None) -> Any:
     if isinstance(node.children, list):
         twin.children = [_copied(child, twin) for child in node.children]
     return twin
+
+
+_node_types: dict[type, bool] = {}
+
+
+def _is_node(thing: Any) -> bool:
+    """Whether it is a node: an abstract class looks that up in Python each time."""
+    kind = type(thing)
+    if kind not in _node_types:
+        _node_types[kind] = issubclass(kind, _nodes.Node)
+    return _node_types[kind]
 
 
 def _quick_messages() -> None:

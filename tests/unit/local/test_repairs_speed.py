@@ -5,7 +5,8 @@ from __future__ import annotations
 import boto3
 import pytest
 from moto import mock_aws
-from moto.dynamodb.comparisons import ConditionExpressionParser
+from moto.dynamodb.comparisons import ConditionExpressionParser, IncorrectOperandType
+from moto.dynamodb.models.dynamo_type import DynamoType, Item
 
 from infra.local.repairs.speed import repair_speed
 
@@ -24,6 +25,37 @@ def test_the_same_condition_with_other_values_is_another(condition: str) -> None
     first, second, again = parsed("1"), parsed("2"), parsed("1")
     assert first == again
     assert ("2" in second) == (":" in condition)
+
+
+SEVERAL = "#v = :v AND (NOT #a BETWEEN :x AND :y OR #a IN (:x, :v)) OR attribute_type(#a, :t) AND contains(#a, :y)"
+
+
+def test_new_values_come_into_their_own_places() -> None:
+    """Of the same types, into a copy of what was made before, which stays as it was; of others, into one of its own."""
+    repair_speed()
+    item = Item(DynamoType({"S": "a"}), None, {"amount": {"N": "4"}, "version": {"N": "7"}})
+
+    def holds(v: str, x: str, y: str, t: str = "N", kind: str = "N") -> bool:
+        values = {":v": {"N": v}, ":x": {kind: x}, ":y": {kind: y}, ":t": {"S": t}}
+        parser = ConditionExpressionParser(SEVERAL, NAMES, values)
+        made = parser.parse()
+        assert sorted({*parser.expr_attr_values_found}) == sorted(values)
+        return bool(made.expr(item))
+
+    for _ in range(2):
+        assert holds("7", "5", "6")
+        assert not holds("7", "3", "6"), "it lies between, and is none of these"
+        assert holds("7", "4", "6"), "it is one of these"
+        assert not holds("8", "5", "6")
+        assert not holds("7", "3", "6", t="S")
+        assert not holds("8", "a", "b", kind="S")
+    with pytest.raises(IncorrectOperandType):
+        ConditionExpressionParser(
+            SEVERAL,
+            NAMES,
+            {":v": {"N": "7"}, ":x": {"NULL": True}, ":y": {"N": "1"}, ":t": {"S": "N"}},  # type: ignore[dict-item]
+        ).parse()
+    assert holds("7", "5", "6")
 
 
 def test_nonsense_is_refused_every_time() -> None:
