@@ -94,7 +94,7 @@ def rates(event: CloudWatchEvent) -> None:
 
 @app.schedule(Rate(5, unit=Rate.MINUTES))
 def reconciliation(event: CloudWatchEvent) -> None:
-    """Whether the chains hold what the ledger says: once a day, or when an operator asks; here a run goes on until it is done."""
+    """Whether the chains hold what the ledger says, once a day or when an operator asks: `compare` goes on until that is done."""
     from chalicelib.workers import reconciliation as worker
 
     worker.run()
@@ -179,6 +179,18 @@ def record(event: SQSEvent) -> dict[str, Any]:
     """A crowded block's payments want to be recorded, or credited, beside its poll. Eight at a time: each reads the block."""
     from chalicelib.workers import batches
     from chalicelib.workers import record as worker
+
+    return batches.run(event, worker.handle)
+
+
+@app.on_sqs_message(queue=_settings.queue("comparisons"), batch_size=1, maximum_concurrency=16)
+def compare(event: SQSEvent) -> dict[str, Any]:
+    """A network wants to be compared with the ledger. Sixteen at a time: the eight networks of two realms.
+
+    One message each: a network's run takes all of the function's time while it is open.
+    """
+    from chalicelib.workers import batches
+    from chalicelib.workers import compare as worker
 
     return batches.run(event, worker.handle)
 

@@ -17,7 +17,7 @@ quarter of the call's CPU."""
 STAGES = ("local", "demo", "prod")
 TABLES = ("tenants", "records", "ledger", "chain", "payouts", "work", "events", "webhooks", "custody", "sandbox")
 """One table per group of rights: which function may touch which is in `.chalice/policy-*.json`."""
-QUEUES = ("relay", "deliveries", "deliveries-slow", "payouts.fifo", "collections.fifo", "scans", "ticks", "record")
+QUEUES = ("relay", "deliveries", "deliveries-slow", "payouts.fifo", "collections.fifo", "scans", "ticks", "record", "comparisons")
 """Each has a dead-letter queue of the same name with `-dead` before the suffix."""
 DEAD_DELIVERIES = "webhooks-dead"
 """Where webhook deliveries end whose retries all failed (decisions §11). Nobody here reads it: a merchant's receiver was away."""
@@ -50,7 +50,7 @@ class Settings:
     https://pay.example/api; None: no link to a page of ours is given out. What a request says in its Host header would be the
     caller's choice. `merchant_pays_fees`: withdrawals debit the network fee, too.
     `renewal_seconds`, `renewals_most` and `renewal_fee_times` say when and how often a stuck payment is replaced, see
-    `domain.transactions.replacements.RenewalRules`. `reconcile_page` is how many rows each poll of a live EVM network reads on its
+    `domain.transactions.replacements.RenewalRules`. `reconcile_page` is how many rows a step of a live EVM network reads on its
     way round all watched addresses; 0: it does not go round. `wallet_custody`: keys of new service wallets are made in KMS and
     never leave it (native), or here, and encrypted at once; `reveal_private_keys`: the answer that registers a wallet shows the
     key made here. `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any.
@@ -80,7 +80,7 @@ class Settings:
     renewal_seconds: int = 180
     renewals_most: int = 5
     renewal_fee_times: int = 10
-    reconcile_page: int = 500
+    reconcile_page: int = 2500
     collect_fee_percent: int = 5
     consolidation_budget_usd: int = 500
     node_silence_minutes: int = 30
@@ -159,7 +159,7 @@ class Settings:
             fee_budget_usd=_whole("FEE_BUDGET_USD", 500, least=0),
             addresses_per_day=_whole("ADDRESSES_PER_DAY", 500_000, least=0),
             archive_after_days=_archive_after(),
-            reconcile_page=min(_whole("RECONCILE_PAGE", 500, least=0), 5000),
+            reconcile_page=min(_whole("RECONCILE_PAGE", 2500, least=0), 5000),
         )
 
     @property

@@ -99,8 +99,7 @@ FUNCTIONS: dict[str, Rights] = {
             # ConditionCheckItem: that nothing is to be collected of a deposit still.
             "records": (*GET, *PUT, "UpdateItem", "ConditionCheckItem"),
             "ledger": (*GET, *PUT, "UpdateItem"),
-            # Scan: a page of it each time, round all watched addresses.
-            "chain": (*READ, *PUT, "ConditionCheckItem", "Scan"),
+            "chain": (*READ, *PUT, "ConditionCheckItem"),
             "payouts": (*GET, *PUT),
             "work": ("Query", *PUT, "DeleteItem"),
             "sandbox": _SIMULATED,
@@ -231,23 +230,32 @@ FUNCTIONS: dict[str, Rights] = {
         opens_webhooks=True,
     ),
     "reconciliation": Rights(
+        # Which networks there are, and how far their runs are.
+        {"chain": READ},
+        log_names=("-reconciliation",),
+        sends=("comparisons",),
+    ),
+    "compare": Rights(
         {
             # Which merchants there are; what they are owed is in the ledger.
             "tenants": ("Scan",),
-            # Stakes, moves, and the deposits of an address on networks of coins.
-            "records": READ,
-            # Scan: pages of it each time, through all addresses that have something.
-            "ledger": (*READ, "Scan"),
+            # Stakes, moves, and the deposits of an address on networks of coins. PutItem, UpdateItem: a payment that no block
+            # tells, as `scan_range` records one; nothing is credited here.
+            "records": (*READ, *PUT, "UpdateItem"),
+            # Scan: pages of it each time, through all addresses that have something. The rest: what waits at an address.
+            "ledger": (*READ, *PUT, "UpdateItem", "Scan"),
             # Scan: a page of it each time, round all watched addresses. PutItem: how far a run has come, and its report.
-            "chain": (*READ, *PUT, "Scan"),
+            "chain": (*READ, *PUT, "ConditionCheckItem", "Scan"),
             "payouts": GET,
-            # PutItem: an address whose coins may have to be collected.
-            "work": ("Query", *PUT),
+            # PutItem: an address whose coins may have to be collected, and what a recorded payment leaves to do.
+            "work": ("Query", *PUT, "DeleteItem"),
             "sandbox": READ,
         },
-        log_names=("-reconciliation",),
+        log_names=("-compare",),
         archive=READ_OBJECT,
         lists=("records",),
+        sends=("relay",),
+        consumes="comparisons",
     ),
     # The one function that removes journal entries: no deposit is credited here, and no request answered.
     "archive": Rights(

@@ -37,6 +37,9 @@ STANDS_STILL_MS = 600_000
 MOST_TROUBLE_MS = 2 * 3600 * 1000
 """A run whose network could not be read for so long ends, and says that it is not complete."""
 
+MESSAGE_VERSION = 1
+"""Of the messages that ask for a network to be compared; another version's are dropped."""
+
 Phase = Literal["before", "walk", "again", "after", "done"]
 
 
@@ -388,6 +391,13 @@ class Whole:
     reports: Sequence[ComparisonReport] = field(default_factory=tuple)
     at: int = 0
     """When it was read, in milliseconds since 1970."""
+
+
+def run_due(last: Comparison | None, order: ReconciliationOrder | None, now: int) -> bool:
+    """Whether a run is open, or one has to begin: a day after the last, or when one was ordered."""
+    if last is None or last.open:
+        return True
+    return now - last.started_at >= EVERY_MS or (order is not None and order.at > last.started_at)
 
 
 def part_after(last: Comparison | None) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.domain.ids import NetworkId, network_parts, new_id
+from chalicelib.domain.reconciliation import MESSAGE_VERSION
 from chalicelib.domain.scanning.ticks import VERSION
 from chalicelib.domain.work import Command
 from chalicelib.settings import DEAD_DELIVERIES, Settings
@@ -101,6 +102,11 @@ class SqsQueues:
         except (BotoCoreError, ClientError) as error:
             raise Unavailable("the queue ticks did not answer") from error
 
+    def compare(self, network: NetworkId) -> None:
+        """Ask for the comparison of a network to go on. Raises Unavailable."""
+        realm, slug = network_parts(network)
+        self._send("comparisons", {"version": MESSAGE_VERSION, "realm": realm, "network": slug})
+
     def _url(self, name: str) -> str:
         if name not in self._urls:
             self._urls[name] = self._client.get_queue_url(QueueName=self._settings.queue(name))["QueueUrl"]
@@ -110,7 +116,7 @@ class SqsQueues:
         """Ask for a share of a crowded block's payments. Raises Unavailable."""
         self._send("record", share)
 
-    def _send(self, name: str, body: dict[str, str], **extra: Any) -> None:
+    def _send(self, name: str, body: dict[str, Any], **extra: Any) -> None:
         try:
             url = self._url(name)
             if ahead := message_chains.before():

@@ -206,7 +206,6 @@ def _by_family(network: Network, each: Each, more: Callable[[], bool]) -> None:
     wired = services()
     if network.family == "evm" and not network.simulated:
         each.take("book balances", lambda: wired.balance_booker(network).work(more))
-        each.take("go round", lambda: wired.balance_booker(network).go_round(more))
     if (loans := wired.loans(network)) is not None:
         each.take("loans", lambda: loans.take_back(more))
     if network.family == "tron":

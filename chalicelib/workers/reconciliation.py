@@ -1,51 +1,43 @@
-"""Reconciliation, every five minutes: go on with open runs, and begin due ones. Networks round robin."""
+"""Reconciliation, every five minutes: each network that is due is compared by a function of its own (`compare`)."""
 
 from __future__ import annotations
 
 import logging
-import time
 from functools import partial
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
-from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.reconciliation.reports import comparable
 from chalicelib.wiring import services
+from chalicelib.workers.compare import goes_round
 
 log = logging.getLogger(__name__)
 
-SECONDS = 200.0
-"""How long one run of the function may begin new steps, all networks together; each ends well within its 300 seconds."""
 DAY_MS, HOUR_MS = 24 * 3600 * 1000, 3600 * 1000
 
 
 def run() -> None:
-    """Go on with the run of each network. One network's failure does not keep the others from being compared. Raises `Failures`
-    at the end."""
+    """Ask for each network to be compared whose run is open or due, or which has a round. One network's failure does not keep the
+    others from being compared. Raises `Failures` at the end."""
     wired = services()
     if wired.settings.stage == "demo" and wired.demo_resets.busy():
         return
-    until = time.monotonic() + SECONDS
-    networks = [
-        network
-        for realm in wired.settings.realms
-        for network in wired.store.catalogue(realm).networks.values()
-        # Out of service, its coins are still ours; one that was never in service has none.
-        if network.status == "active" or (comparable(network) and wired.store.get(Cursor, network=network.id) is not None)
-    ]
     with Each("reconciliation") as each:
-        for left, network in zip(range(len(networks), 0, -1), networks, strict=True):
-            # The time that one network leaves of its share is the others'.
-            each.take(network.id, partial(_compare, network, time.monotonic() + (until - time.monotonic()) / left))
+        for realm in wired.settings.realms:
+            networks = [network for network in wired.store.catalogue(realm).networks.values() if _comparable(network)]
+            due = wired.reconciliations.due(realm, networks)
+            for network in networks:
+                if goes_round(network) or network in due:
+                    each.take(network.id, partial(wired.queues.compare, network.id))
         each.take("old reports", _tell_stale)
 
 
-def _compare(network: Network, until: float) -> None:
-    with in_realm(network.realm):
-        run = services().reconciliation_run(network)
-        if run.begin():
-            run.work(lambda: time.monotonic() < until)
+def _comparable(network: Network) -> bool:
+    """Out of service, its coins are still ours; one that was never in service has none."""
+    if network.status == "active":
+        return True
+    return comparable(network) and services().store.get(Cursor, network=network.id) is not None
 
 
 def _tell_stale() -> None:

@@ -128,6 +128,7 @@ def test_what_queues_may_take_leaves_the_api_its_part() -> None:
         "deliver": 100,
         "deliver_slow": 20,
         "scan_range": 4,
+        "compare": 16,
         "tick": 20,
         "record": 8,
         "payout": None,

@@ -96,10 +96,10 @@ def test_schedules(standing: dict[str, Any]) -> None:
 
 def test_queue_mappings_are_there_once_and_take_what_app_py_says(standing: dict[str, Any]) -> None:
     names = function_names(STAGE)
-    single = dict.fromkeys(("scan_range", "tick", "record", "payout", "collect"), 1)
+    single = dict.fromkeys(("scan_range", "compare", "tick", "record", "payout", "collect"), 1)
     sizes = {"relay": 10, "deliver": 10, "deliver_slow": 10, **single}
     declared = [{"queue": queue, "function": names[f], "batch": sizes[f]} for f, queue in consumers(STAGE).items()]
-    assert len(declared) == 8
+    assert len(declared) == 9
     assert Counter(map(str, standing["mappings"])) == Counter(map(str, declared))
 
 

@@ -269,12 +269,16 @@ def test_each_function_reaches_only_its_tables() -> None:
     assert not reached["collect"] & {"tenants", "events", "webhooks"}
     writes = {
         (action.split(":")[1], arn.split("table/gateway-prod-")[1])
-        for s in statements("reconciliation")
+        for s in statements("compare")
         for action in s["Action"]
         for arn in s["Resource"]
         if ":dynamodb:" in arn and not action.endswith((":GetItem", ":BatchGetItem", ":Query", ":Scan"))
     }
-    assert writes == {("PutItem", "chain"), ("PutItem", "work")}, "it compares, and books nothing"
+    pending = FUNCTIONS["scan_range"].tables["records"], FUNCTIONS["scan_range"].tables["ledger"]
+    assert {action for action, table in writes if table in ("records", "ledger")} == {"PutItem", "UpdateItem"}
+    assert all({"PutItem", "UpdateItem"} <= set(rights) for rights in pending), "as much as whoever records what is pending"
+    assert {table.split("/")[0] for _, table in writes} == {"records", "ledger", "chain", "work"}, "it pays nothing"
+    assert tables("reconciliation") == {"chain"}
     assert {f for f in FUNCTIONS if "custody" in reached[f]} == {"payout", "collect", "api"}
     assert set().union(*reached.values()) == set(TABLES)
     assert "dynamodb:PutItem" not in {
@@ -290,12 +294,12 @@ def test_nothing_is_open_ended(function: str, stage: str) -> None:
         for action in statement["Action"]:
             assert "*" not in action
             assert action not in ("dynamodb:DeleteTable", "dynamodb:UpdateTable", "sqs:PurgeQueue")
-            # Polls and reconciliation read a page of one table on their way round all watched addresses, and reconciliation the
-            # merchants and the addresses that have something. Nobody else may go through a table.
+            # It reads page after page on its way round all watched addresses, the merchants and the addresses that have
+            # something. Nobody else may go through a table.
             if action == "dynamodb:Scan":
                 (table,) = statement["Resource"]
                 through = (function, table.removeprefix(f"arn:aws:dynamodb:*:*:table/gateway-{stage}-"))
-                assert through in {("poll", "chain"), *(("reconciliation", each) for each in ("chain", "tenants", "ledger"))}
+                assert through in {("compare", each) for each in ("chain", "tenants", "ledger")}
         for arn in statement["Resource"]:
             if "Condition" not in statement:
                 assert f"gateway-{stage}" in arn
@@ -320,7 +324,7 @@ def test_every_function_has_its_own_policy_and_size(stage: str) -> None:
         assert 128 <= found["lambda_memory_size"] <= 10_240
         # API Gateway gives up after 29 seconds; what is started every minute, or every five,
         # should be over when it is started again.
-        assert 0 < found["lambda_timeout"] <= {API: 29, "reconciliation": 300, "archive": 300}.get(function, 60)
+        assert 0 < found["lambda_timeout"] <= {API: 29, "reconciliation": 300, "compare": 300, "archive": 300}.get(function, 60)
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -354,11 +354,10 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     journey.settle()
     journey.look_between_polls()
     found_behind = journey.fall_behind(monkeypatch)
-    # The way round all addresses, which only polls of live EVM networks go.
-    recorder.function = "poll_ethereum"
+    # The way round all addresses, which is for live EVM networks.
+    recorder.function = "compare"
     assert services().store.sweep(Watched, limit=10, realm="test", family="evm").next
     # What a daily run goes through besides; the one above was ordered, and looked at every address.
-    recorder.function = "reconciliation"
     assert services().store.sweep(WalletBalance, limit=10, network="test:ethereum").next
 
     journey.be_crowded(monkeypatch)

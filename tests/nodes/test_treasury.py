@@ -265,7 +265,7 @@ def assert_reconciled(day: Day) -> None:
     """Every coin of every network is on the chain to the last unit, and covers what merchants have."""
     day.call("admin_live", "POST", "/v1/reconciliation", 201, json={})
     for _ in range(6):
-        day.stack.drain(only=("reconciliation",), rounds=5)
+        day.stack.drain(only=("reconciliation", "compare"), rounds=5)
         for crowd in day.crowds.values():
             crowd.ground.mine()
         services().clock.shift_ms += 10 * MINUTE_MS

@@ -199,6 +199,9 @@ class SimulatedQueues:
     def scan(self, network: NetworkId, name: str) -> None:
         raise AssertionError("nothing here is scanned")
 
+    def compare(self, network: NetworkId) -> None:
+        raise AssertionError("nothing here is compared")
+
     def tick(self, network: NetworkId, moments: Sequence[int], now: int) -> None:
         raise AssertionError("nobody here waits for a payment")
 

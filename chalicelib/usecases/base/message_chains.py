@@ -60,7 +60,7 @@ def ended() -> bool:
 
 
 class BoundedQueues:
-    """The ports Queues, ScanQueue and TickQueue, and dead letters, on `queues`: sends no message that makes a chain too long."""
+    """Every port of queues, on `queues`: sends no message that makes a chain too long."""
 
     def __init__(self, queues: AllQueues) -> None:
         self._queues = queues
@@ -92,6 +92,10 @@ class BoundedQueues:
     def record(self, share: dict[str, str]) -> None:
         if self._may("a share of payments of", share["network"]):
             self._queues.record(share)
+
+    def compare(self, network: NetworkId) -> None:
+        if self._may("the comparison of", network):
+            self._queues.compare(network)
 
     def bury(self, delivery_id: str, tenant: str) -> None:
         self._queues.bury(delivery_id, tenant)  # nothing reads that queue

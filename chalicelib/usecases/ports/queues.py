@@ -62,7 +62,15 @@ class ScanQueue(RangeQueue, RecordQueue, Protocol):
     """What a scan asks others for."""
 
 
-class AllQueues(Queues, ScanQueue, TickQueue, Protocol):
+class ComparisonQueue(Protocol):
+    """Wake-up calls for the functions that compare a network. Losing one delays, it never loses."""
+
+    def compare(self, network: NetworkId) -> None:
+        """Ask for the comparison of a network to go on. Raises Unavailable."""
+        ...
+
+
+class AllQueues(Queues, ScanQueue, TickQueue, ComparisonQueue, Protocol):
     """Every message that this service sends."""
 
     def bury(self, delivery_id: str, tenant: str) -> None:

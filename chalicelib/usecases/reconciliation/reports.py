@@ -7,7 +7,15 @@ from typing import Any
 
 from chalicelib.domain.catalogue.catalogue import Catalogue, Network
 from chalicelib.domain.ids import Realm, network_parts
-from chalicelib.domain.reconciliation import Comparison, ComparisonReport, Difference, DifferencesPart, ReconciliationOrder, Whole
+from chalicelib.domain.reconciliation import (
+    Comparison,
+    ComparisonReport,
+    Difference,
+    DifferencesPart,
+    ReconciliationOrder,
+    Whole,
+    run_due,
+)
 from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.ports.changes import Save
@@ -53,6 +61,14 @@ class Reconciliations:
             return Prepared(order, [Save(order)])
 
         return Creation(self._store, prepare)
+
+    def due(self, realm: Realm, networks: Sequence[Network]) -> list[Network]:
+        """The networks of `realm` whose run is open, or has to begin. Raises Unavailable."""
+        keys: list[tuple[type[Any], dict[str, str]]] = [(ReconciliationOrder, {"realm": realm})]
+        keys += [(Comparison, {"network": network.id}) for network in networks]
+        order, *states = self._store.get_many(keys)
+        now = self._clock.now_ms()
+        return [network for network, state in zip(networks, states, strict=True) if run_due(state, order, now)]
 
     def read(self, catalogue: Catalogue) -> Whole:
         """The reports of a realm, in one call. Raises Unavailable."""

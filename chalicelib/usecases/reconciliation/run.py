@@ -17,7 +17,6 @@ from chalicelib.domain.ids import AssetId, TenantId, new_id, tenant_id
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.merchants.merchants import Merchant
 from chalicelib.domain.reconciliation import (
-    EVERY_MS,
     MOST_TROUBLE_MS,
     Comparison,
     ComparisonReport,
@@ -29,6 +28,7 @@ from chalicelib.domain.reconciliation import (
     Unread,
     owed_by,
     part_after,
+    run_due,
 )
 from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.network_context import NetworkContext
@@ -73,7 +73,7 @@ class ReconciliationRun:
             return True
         now = self._clock.now_ms()
         ordered = order is not None and (state is None or order.at > state.started_at)
-        if state is not None and not ordered and now - state.started_at < EVERY_MS:
+        if not run_due(state, order, now):
             return False
         version = version_after(state)
         part = None if ordered else part_after(state)

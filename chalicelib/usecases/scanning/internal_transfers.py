@@ -2,7 +2,7 @@
 
 A surplus on the chain is recorded as a deposit of that block, with a position that names block and address. It goes the way of any
 deposit: listed under its block, so that it falls out with it, and credited by the poll, with the quorum that large payments need.
-Each poll compares some addresses with open invoices, and takes a step of its round over all addresses.
+Each poll compares some addresses with open invoices; the function `compare` goes round all addresses.
 
 What makes it safe:
 
@@ -51,6 +51,8 @@ log = logging.getLogger(__name__)
 
 MOST_MOVES = 1000
 """Where more moves than this are under way, no address is compared."""
+PAUSES, DAY_MS = 6, 24 * 3_600_000
+"""Rounds take a seventh of the time at the most: each reads the whole table, and asks the node for each address."""
 MOST_PENDING = 100
 """Where more deposits than this wait at or below the final block, addresses with something pending have to wait, too."""
 
@@ -81,6 +83,21 @@ class InternalTransfers:
             self._store.commit([Save(replace(after, version=version_after(before)))])
         return booked
 
+    def go_on(self, more: Callable[[], bool]) -> int:
+        """Go on with the round over all watched addresses, while `more` allows, up to its end; the number of differences recorded.
+        The next round begins when `PAUSES` times the last one's length have passed, and after a day at the latest. Raises
+        Unavailable, Conflict."""
+        place, booked = self._store.get(ReconcileRound, network=self._network.id), 0
+        pause = 0 if place is None or place.after else min(PAUSES * place.took, DAY_MS)
+        if place is not None and self._clock.now_ms() - place.began_at < pause:
+            return 0
+        while more():
+            booked += self.go_round(more)
+            before, place = place, self._store.get(ReconcileRound, network=self._network.id)
+            if place is None or not place.after or place == before:
+                break  # at its end, or not possible now
+        return booked
+
     def go_round(self, more: Callable[[], bool]) -> int:
         """Take one step of the round over all watched addresses; the number of differences recorded. Raises Unavailable, Conflict.
 
@@ -97,6 +114,8 @@ class InternalTransfers:
         if booked is None or (step.next is None and not place.after):
             return booked or 0  # the whole table is one step: there is nothing to remember
         after = replace(next_version(place), after=step.next or "", found=place.found + len(addresses))
+        if not place.after:
+            after = replace(after, began_at=now)
         if step.next is None:
             log.info("%s: all %d addresses were compared, in %d ms", self._network.id, after.found, now - after.began_at)
             after = replace(after, took=now - after.began_at, began_at=now, found=0)
