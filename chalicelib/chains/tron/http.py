@@ -26,7 +26,8 @@ Request = tuple[str, Mapping[str, Any] | Sequence[Any]]
 
 _WRITES = ("wallet/broadcasttransaction", "wallet/broadcasthex")
 """What is never sent a second time by the transport itself: its caller repeats it."""
-_AT_ONCE = 4
+_AT_ONCE, _KEPT = 4, 16
+"""Requests of a batch at a time, and connections: whoever compares addresses asks sixteen times at once."""
 _WORDS = 300
 
 
@@ -56,7 +57,7 @@ class TronHttp:
         self._prefix, self._query = parts.path.rstrip("/"), f"?{parts.query}" if parts.query else ""
         self._secrets = secrets_of(url)
         self._patience = 2 * timeout
-        self._pool = node_pool(headers, _AT_ONCE, connect_timeout, timeout, place_allowed)
+        self._pool = node_pool(headers, _KEPT, connect_timeout, timeout, place_allowed)
 
     def __repr__(self) -> str:
         return "TronHttp(...)"

@@ -9,6 +9,11 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
+from typing import TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 AT_ONCE = 8
 """A function of 512 MB has a third of a core: more threads would wait for it, not for the store."""
@@ -44,3 +49,17 @@ def side_by_side(steps: Sequence[Callable[[], object]], at_once: int = AT_ONCE) 
             threads.submit(copy_context().run, take)
     if failures:
         raise failures[min(failures)]
+
+
+def answers(ask: Callable[[A], B], items: Sequence[A], at_once: int = AT_ONCE) -> list[B]:
+    """What `ask` answers for each of `items`, in their order, asked as `side_by_side` takes steps; one at a time in the caller's
+    thread. Raises what the first failed one raised."""
+    if at_once < 2:
+        return [ask(item) for item in items]
+    found: dict[int, B] = {}
+
+    def step(place: int, item: A) -> None:
+        found[place] = ask(item)
+
+    side_by_side([partial(step, place, item) for place, item in enumerate(items)], at_once)
+    return [found[place] for place in range(len(items))]

@@ -2,8 +2,7 @@
 
 Where nodes know balances at a block (EVM), all is compared at the newest block that has its confirmations and was scanned: nothing
 that comes later disturbs. Elsewhere nodes tell only balances of the newest block (simulated networks), or of the newest solid one
-(Tron). There an address that differs is compared once more between two equal readings of that height, together with the blocks that
-are not scanned yet.
+(Tron). There an address that differs is compared once more between two equal readings of that height, with blocks not yet scanned.
 
 A comparison may still meet a poll between two of its own writes. So a difference proves nothing, it makes a suspect.
 """
@@ -21,6 +20,7 @@ from chalicelib.domain.reconciliation import Place, Seen, Unread
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.side_by_side import answers
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Balances, SolidBalances, Stakes, every_block
 from chalicelib.usecases.reconciliation.in_flight import Effects, InFlight, InFlightWork, PlaceKey, effects, touching
@@ -28,6 +28,8 @@ from chalicelib.usecases.reconciliation.in_flight import Effects, InFlight, InFl
 MOST_AHEAD = 200
 """Blocks behind the cursor that are read for a look. A network that is further behind is not compared now."""
 TRIES = 3
+AT_ONCE = 16
+"""Requests at a time, where each place is one."""
 
 
 class Looks(Protocol):
@@ -78,10 +80,8 @@ class _Accounts:
 
     def _cursor(self) -> Cursor:
         cursor = self._store.get(Cursor, network=self._network.id)
-        if cursor is None:
-            raise Unavailable(f"{self._network.id} is not scanned yet")
-        if cursor.halted is not None or cursor.rewind_to is not None:
-            raise Unavailable(f"{self._network.id} follows a reorganisation, or is halted")
+        if cursor is None or cursor.halted is not None or cursor.rewind_to is not None:
+            raise Unavailable(f"{self._network.id} is not scanned yet, follows a reorganisation, or is halted")
         return cursor
 
     def _ledger(self, places: Sequence[Place]) -> dict[PlaceKey, WalletBalance]:
@@ -209,9 +209,8 @@ class LooksAtABlock(_Accounts):
 
 
 class LooksAtNow(_Accounts):
-    """For simulated networks at the newest block, and for Tron at the newest solid one: Tron's nodes add transactions that are in
-    no
-    block yet to the newest balances."""
+    """For simulated networks at the newest block, and for Tron at the newest solid one: to the newest balances its nodes add
+    transactions that are in no block yet."""
 
     everywhere = False
 
@@ -227,15 +226,10 @@ class LooksAtNow(_Accounts):
         """First without waiting for anything; what differs then, exactly. Raises Unavailable."""
         self._demand_scanned(self._cursor())
         ways, height = self._ways.read(), self.block()
-        held: dict[PlaceKey, int] = {}
-        unread: list[Seen | Unread] = []
-        for place in sorted(places, key=lambda place: place.contract is not None):
-            try:
-                held[place.key] = self._held(place)
-            except Unavailable as error:
-                if place.contract is None:
-                    raise
-                unread.append(_unread(place, height, error))
+        native_first = sorted(places, key=lambda place: place.contract is not None)
+        told = dict(zip(native_first, answers(self._asked, native_first, 1 if self._solid is None else AT_ONCE), strict=True))
+        held = {place.key: units for place, units in told.items() if isinstance(units, int)}
+        unread: list[Seen | Unread] = [_unread(p, height, error) for p, error in told.items() if not isinstance(error, int)]
         places = [place for place in places if place.key in held]
         ledger, found = self._ledger(places), self._effects(ways, places, height)
         awaited = self._arrived(ledger, height)
@@ -283,6 +277,14 @@ class LooksAtNow(_Accounts):
             ]
             units += sum(transfer.amount for transfer in self._reader.proven(block, wanted)) if wanted else 0
         return units
+
+    def _asked(self, place: Place) -> int | Unavailable:
+        try:
+            return self._held(place)
+        except Unavailable as error:
+            if place.contract is not None:
+                return error
+            raise
 
     def _demand_scanned(self, cursor: Cursor) -> None:
         """Raises Unavailable where the chain has left the branch that was scanned."""

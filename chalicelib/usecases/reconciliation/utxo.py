@@ -23,6 +23,7 @@ from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.side_by_side import answers
 from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Listed
@@ -31,6 +32,8 @@ from chalicelib.usecases.withdrawals.steps import order_of, payout_parts
 MOST_COINS = 5_000
 """Deposits of one address that are asked for. Of more, the address is not compared: anybody can send so many small ones."""
 _PAGE = 500
+AT_ONCE = 10
+"""Addresses whose deposits are read at a time."""
 
 
 class CoinWitness(Protocol):
@@ -87,7 +90,8 @@ class LooksAtCoins:
         tip = self._reader.tip()
         way = self._bundles()
         self._moves(way)
-        known = {place.key: self._coins(place) for place in places}
+        listed = answers(self._coins, places, AT_ONCE)
+        known = {place.key: coins for place, coins in zip(places, listed, strict=True)}
         unread: list[Seen | Unread] = [
             Unread(p, tip, f"it has more than {MOST_COINS} deposits", lasting=True) for p in places if known[p.key] is None
         ]

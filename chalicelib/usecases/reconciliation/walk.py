@@ -23,6 +23,8 @@ from chalicelib.usecases.reconciliation.accounts import Looks
 
 MOST_PLACES = 5_000
 """Places that one step looks at: if all of them differ, their parts are one transaction."""
+LARGER = 5
+"""Of emptied addresses a step reads so many times as many rows: those at which the chain has nothing are no places."""
 ENOUGH = 500
 """Places from which on a step over balances reads no further page."""
 MOST_PAGES = 10
@@ -44,6 +46,7 @@ class Walk:
     def __init__(self, context: NetworkContext, looks: Looks, page: int) -> None:
         self._context, self._network, self._store = context, context.network, context.store
         self._looks, self._page = looks, page
+        self._met: list[Watched] | None = None
 
     def step(self, state: Comparison) -> Stop:
         """What `state`, a run in its phase `walk`, compares next."""
@@ -73,16 +76,19 @@ class Walk:
             places += [Place(w.address, w.role, native, None, True) for w in addresses if w.role == "hot"]
         return places
 
-    def _watched(self, after: str, part: int | None) -> Any:
+    def _watched(self, after: str, part: int | None, times: int = 1) -> Any:
+        """The next rows of the table; `times` as many as could all differ in one step."""
         network = self._network
-        rows = max(1, min(self._page, MOST_PLACES // (len(self._context.coins()) + 1)))
+        rows = max(1, min(self._page, MOST_PLACES // (len(self._context.coins()) + 1))) * times
         segment = None if part is None else (part, PARTS)
         return self._store.sweep(
             Watched, limit=rows, after=after or None, segment=segment, realm=network.realm, family=family_key(network)
         )
 
     def _services(self) -> list[Watched]:
-        """The service wallets, of now and replaced."""
+        """The service wallets, of now and replaced, as they were when this run of the function met them first."""
+        if self._met is not None:
+            return self._met
         found: dict[str, None] = {}
         kinds: tuple[type[Any], ...] = (Wallet, RetiredWallet)
         for kind in kinds:
@@ -93,7 +99,8 @@ class Walk:
                 after = page.next
                 if after is None:
                     break
-        return [watched for watched in self._known(list(found)).values() if watched.holds_on(self._network.slug)]
+        self._met = [watched for watched in self._known(list(found)).values() if watched.holds_on(self._network.slug)]
+        return self._met
 
     def _known(self, addresses: Sequence[str]) -> dict[str, Watched]:
         wanted = [watched_key(self._network, address) for address in addresses]
@@ -102,7 +109,12 @@ class Walk:
 
     def _emptied(self, after: str, part: int) -> Stop:
         """The next addresses of the part, without those that the other stages compare."""
-        page = self._watched(after, part)
+        stop = self._few_of(after, part, LARGER)
+        # Somebody sent something to nearly each of them.
+        return stop if len(stop.places) <= MOST_PLACES else self._few_of(after, part, 1)
+
+    def _few_of(self, after: str, part: int, times: int) -> Stop:
+        page = self._watched(after, part, times)
         services = {watched.address for watched in self._services()}
         mine = [w for w in page.items if w.holds_on(self._network.slug) and w.address not in services]
         places = self.places(mine)

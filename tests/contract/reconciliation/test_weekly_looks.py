@@ -189,3 +189,36 @@ def test_a_part_that_could_not_be_compared_comes_again() -> None:
     run = Comparison(NetworkId("test:ethereum"), "rec", 0, 0, part=3)
     assert (part_after(None), part_after(replace(run, part=None)), part_after(run)) == (None, 0, 4)
     assert part_after(replace(run, part=PARTS - 1)) == 0 and part_after(replace(run, trouble="no node")) == 3
+
+
+def test_a_page_where_nearly_each_address_has_something_is_read_in_smaller_steps(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody can send something to many addresses: what one step finds is stored in one transaction."""
+    looks = weekly(shop, monkeypatch)
+    for _ in range(6):
+        shop.invoice("1")
+    monkeypatch.setattr(looks, "holding", list)
+    monkeypatch.setattr(walk, "LARGER", 1000)
+    walked = walk.Walk(services().context(shop.realm_network()), looks, 3)
+    begun = Comparison(shop.realm_network().id, "rec", 0, 0, part=0, phase="walk", after="@")
+
+    def rounds() -> tuple[int, int, int]:
+        state, found, most, steps = begun, 0, 0, 0
+        while state.after.startswith("@"):
+            stop = walked.step(state)
+            found, most, steps = found + len(stop.places), max(most, len(stop.places)), steps + 1
+            assert stop.next is not None
+            state = replace(state, after=stop.next)
+        return found, most, steps
+
+    parts = []
+    for part in range(PARTS):
+        begun = replace(begun, part=part)
+        found, most, steps = rounds()
+        assert steps == 1 and most == found
+        parts.append(found)
+    begun = replace(begun, part=parts.index(max(parts)))
+    monkeypatch.setattr(walk, "MOST_PLACES", max(parts) - 1)
+    found, most, steps = rounds()
+    assert found == max(parts) > most and steps > 1
