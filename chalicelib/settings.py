@@ -80,7 +80,7 @@ class Settings:
     renewal_seconds: int = 180
     renewals_most: int = 5
     renewal_fee_times: int = 10
-    reconcile_page: int = 2500
+    reconcile_page: int = 5000
     collect_fee_percent: int = 5
     consolidation_budget_usd: int = 500
     node_silence_minutes: int = 30
@@ -159,7 +159,7 @@ class Settings:
             fee_budget_usd=_whole("FEE_BUDGET_USD", 500, least=0),
             addresses_per_day=_whole("ADDRESSES_PER_DAY", 500_000, least=0),
             archive_after_days=_archive_after(),
-            reconcile_page=min(_whole("RECONCILE_PAGE", 2500, least=0), 5000),
+            reconcile_page=min(_whole("RECONCILE_PAGE", 5000, least=0), 5000),
         )
 
     @property

@@ -26,8 +26,8 @@ Request = tuple[str, Mapping[str, Any] | Sequence[Any]]
 
 _WRITES = ("wallet/broadcasttransaction", "wallet/broadcasthex")
 """What is never sent a second time by the transport itself: its caller repeats it."""
-_AT_ONCE, _KEPT = 4, 16
-"""Requests of a batch at a time, and connections: whoever compares addresses asks sixteen times at once."""
+_AT_ONCE, _KEPT = 4, 32
+"""Requests of a batch at a time, and connections: whoever compares addresses asks so often at once."""
 _WORDS = 300
 
 

@@ -10,8 +10,8 @@ A comparison may still meet a poll between two of its own writes. So a differenc
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from chalicelib.domain.chain import Cursor, Receipt
 from chalicelib.domain.deposits.deposits import Deposit
@@ -28,36 +28,8 @@ from chalicelib.usecases.reconciliation.in_flight import Effects, InFlight, InFl
 MOST_AHEAD = 200
 """Blocks behind the cursor that are read for a look. A network that is further behind is not compared now."""
 TRIES = 3
-AT_ONCE = 16
+AT_ONCE = 32
 """Requests at a time, where each place is one."""
-
-
-class Looks(Protocol):
-    """How the places of one network are compared. `everywhere`: also where the ledger knows of nothing, since asking is cheap.
-    `unspent` has the merchants' deposits whose UTXOs the last look found, on UTXO networks."""
-
-    everywhere: bool
-    unspent: Sequence[str]
-
-    def block(self) -> int:
-        """The block that a comparison would use now. Raises Unavailable."""
-        ...
-
-    def form(self, contract: str | None) -> str | None:
-        """A contract's form in places."""
-        ...
-
-    def look(self, places: Sequence[Place]) -> list[Seen | Unread]:
-        """The comparison of each place. Raises Unavailable, but where one token alone can not be read."""
-        ...
-
-    def holding(self, places: Sequence[Place]) -> list[Place]:
-        """Those of `places` where the chain has something; asked where looking is `everywhere`. Raises Unavailable."""
-        ...
-
-    def touched(self) -> Collection[str]:
-        """The addresses (storage form) that transactions in flight take from, or bring to. Raises Unavailable."""
-        ...
 
 
 class _Accounts:
@@ -144,10 +116,16 @@ def _seen(place: Place, ledger: WalletBalance, awaited: int, told: Effects, held
     return Seen(place, ledger.units, told.in_flight.get(key, 0), expected, held, told.leaving.get(key, 0), block)
 
 
-def _unread(place: Place, block: int, error: Exception) -> Unread:
-    """One token that answers nothing, or nonsense, must not hide what all others say. A node that is away does not tell the native
-    coins either."""
-    return Unread(place, block, " ".join(str(error).split())[:200])
+def _sorted(told: Iterable[tuple[Place, int | Unavailable]], block: int) -> tuple[dict[PlaceKey, int], list[Seen | Unread]]:
+    """What the chain has, and what could not be read. One token that answers nothing, or nonsense, must not hide what all others
+    say. A node that is away does not tell the native coins either."""
+    held, unread = dict[PlaceKey, int](), list[Seen | Unread]()
+    for place, units in told:
+        if isinstance(units, int):
+            held[place.key] = units
+        else:
+            unread.append(Unread(place, block, " ".join(str(units).split())[:200]))
+    return held, unread
 
 
 class LooksAtABlock(_Accounts):
@@ -176,21 +154,22 @@ class LooksAtABlock(_Accounts):
 
     def _told(self, places: Sequence[Place], number: int, block_hash: str) -> tuple[dict[PlaceKey, int], list[Seen | Unread]]:
         """What the chain has at each place at that block, and the places that could not be read."""
-        if not isinstance(self._reader, Balances):
+        reader = self._reader
+        if not isinstance(reader, Balances):
             raise Unavailable(f"{self._network.id}: its node knows no balances at a block")
-        held: dict[PlaceKey, int] = {}
-        unread: list[Seen | Unread] = []
-        for contract in dict.fromkeys(place.contract for place in places):
+
+        def ask(contract: str | None) -> Mapping[Place, int | Unavailable]:
             wanted = [place for place in places if place.contract == contract]
             try:
-                told = self._reader.balances_at([place.address for place in wanted], number, block_hash, contract)
+                told = reader.balances_at([place.address for place in wanted], number, block_hash, contract)
             except Unavailable as error:
                 if contract is None:
                     raise
-                unread += [_unread(place, number, error) for place in wanted]
-                continue
-            held |= {place.key: units for place, units in zip(wanted, told, strict=True)}
-        return held, unread
+                return dict.fromkeys(wanted, error)
+            return dict(zip(wanted, told, strict=True))
+
+        told = answers(ask, list(dict.fromkeys(place.contract for place in places)), AT_ONCE)
+        return _sorted([each for answer in told for each in answer.items()], number)
 
     def _final(self) -> tuple[int, str]:
         """The newest block that has its confirmations and was scanned: what it holds is credited, or waits to be. Of a network that
@@ -227,9 +206,8 @@ class LooksAtNow(_Accounts):
         self._demand_scanned(self._cursor())
         ways, height = self._ways.read(), self.block()
         native_first = sorted(places, key=lambda place: place.contract is not None)
-        told = dict(zip(native_first, answers(self._asked, native_first, 1 if self._solid is None else AT_ONCE), strict=True))
-        held = {place.key: units for place, units in told.items() if isinstance(units, int)}
-        unread: list[Seen | Unread] = [_unread(p, height, error) for p, error in told.items() if not isinstance(error, int)]
+        told = answers(self._asked, native_first, 1 if self._solid is None else AT_ONCE)
+        held, unread = _sorted(zip(native_first, told, strict=True), height)
         places = [place for place in places if place.key in held]
         ledger, found = self._ledger(places), self._effects(ways, places, height)
         awaited = self._arrived(ledger, height)

@@ -78,7 +78,7 @@ def test_at_what_price() -> None:
 
 
 def test_the_round_has_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Settings.from_environment().reconcile_page == 2500
+    assert Settings.from_environment().reconcile_page == 5000
     for text, page in (("0", 0), ("3500", 3500), ("99999", 5000)):
         monkeypatch.setenv("RECONCILE_PAGE", text)
         assert Settings.from_environment().reconcile_page == page

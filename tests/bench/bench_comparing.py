@@ -1,0 +1,251 @@
+"""How long comparing 10,000,000 addresses with the chains takes a day, and what it costs: a model on paper.
+
+Run as a script: ``python tests/bench/bench_comparing.py``. Exit code 1 where one takes over four hours or 5 USD with
+nodes that answer within 100 ms.
+
+Measured here: what a paid and collected deposit leaves in the tables `chain` and `ledger` for good, on the simulated ethereum, and
+the CPU of reading a row and of comparing a place. Everything else is a constant below, with its source. The steps are those of
+`usecases/reconciliation/walk.py` and `usecases/scanning/internal_transfers.py`, with their own bounds.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import sys
+import time
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+os.environ.update({"STAGE": "local", "SANDBOX_BLOCK_SECONDS": "0"})
+
+from chalicelib.chains.evm.balances import many_balances, told_balances  # noqa: E402
+from chalicelib.domain.addresses.addresses import Watched  # noqa: E402
+from chalicelib.domain.ids import AssetId, NetworkId  # noqa: E402
+from chalicelib.domain.reconciliation import PARTS, Comparison, Place, Seen  # noqa: E402
+from chalicelib.settings import Settings  # noqa: E402
+from chalicelib.usecases.reconciliation.accounts import AT_ONCE  # noqa: E402
+from chalicelib.usecases.reconciliation.walk import ENOUGH, LARGER, MOST_PAGES, MOST_PLACES  # noqa: E402
+from chalicelib.workers.compare import SECONDS  # noqa: E402
+from tests.bench.accounting import _size  # noqa: E402
+from tests.bench.bench_requests import started  # noqa: E402
+from tests.support.stack import Stack  # noqa: E402
+
+ADDRESSES = 10_000_000
+HOURS, USD = 4, 5
+
+# Assumed, and its sources.
+HOLDING = 0.01
+"""The part of the addresses that has something at a time: deposits that wait for their collection. Assumed."""
+PAGE_BYTES = 1 << 20
+"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Scan.html#Scan.Pagination"""
+READ_UNIT, READ_USD, WRITE_USD = 4096, 0.125e-6, 0.625e-6
+"""https://aws.amazon.com/dynamodb/pricing/on-demand/ (us-east-1). A Scan is eventually consistent: half a unit."""
+GB_SECOND_USD, CALL_USD, MEMORY, WHOLE_CPU = 0.0000166667, 0.2e-6, 512, 1769
+"""https://aws.amazon.com/lambda/pricing/ (x86). A function of 1,769 MB has one vCPU, others their share:
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"""
+SCAN_S, KEY_S, WRITE_S = 0.100, 0.010, 0.015
+"""A page of a megabyte, a read by key or a query, a write. Assumed: AWS promises single-digit milliseconds for single items."""
+SCHEDULE_S = 300.0
+WRITE_UNITS = 8
+"""Of a step's record: up to 4 KB, in a transaction."""
+COINS = {"ethereum": 6, "bsc": 5, "polygon": 5, "arbitrum": 5, "fantom": 4, "tron": 3, "bitcoin": 1, "litecoin": 1}
+"""At least as many as the catalogue has; measured below where it has more."""
+EVM = ("ethereum", "bsc", "polygon", "arbitrum", "fantom")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Of one deposit, in bytes and rows for good; CPU in seconds at a whole core."""
+
+    chain_bytes: float
+    chain_rows: float
+    ledger_bytes: float
+    ledger_rows: float
+    row_s: float
+    place_s: float
+    program_s: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """Of one network and day."""
+
+    seconds: float = 0.0
+    usd: float = 0.0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.seconds + other.seconds, self.usd + other.usd)
+
+
+def cpu(seconds: float) -> float:
+    """On the function's share of a core."""
+    return seconds * WHOLE_CPU / MEMORY
+
+
+def scanned(size: float) -> float:
+    """US dollars of going through so many bytes."""
+    return size / READ_UNIT / 2 * READ_USD
+
+
+def emptied(network: str, here: float, m: Measured, node_s: float) -> Work:
+    """A day's part of the emptied addresses: `here` of them hold on the network."""
+    rows = ADDRESSES * m.chain_rows / PARTS
+    step = min(500, MOST_PLACES // (COINS[network] + 1)) * LARGER
+    steps, mine = math.ceil(rows / step), here / PARTS
+    usd = scanned(ADDRESSES * m.chain_bytes / PARTS) + steps * WRITE_UNITS * WRITE_USD
+    seconds = steps * (SCAN_S * step * m.chain_bytes / m.chain_rows / PAGE_BYTES + KEY_S + WRITE_S)
+    seconds += cpu(ADDRESSES / PARTS * m.row_s)
+    if network in EVM:
+        # One request for each coin, all at the same time: of up to some thousand addresses, 500 in a program.
+        seconds += steps * node_s * (mine > 0) + cpu(mine * COINS[network] / 500 * m.program_s)
+        return Work(seconds, usd)
+    # The balance's row is read, and is gone once the deposit is archived; then each is a request, or a list of deposits.
+    usd += mine * (COINS[network] + 1) * READ_USD
+    seconds += mine / 100 * KEY_S + mine * m.place_s * WHOLE_CPU / MEMORY
+    each = node_s if network == "tron" else 2 * KEY_S + node_s / 200
+    return Work(seconds + mine * each / AT_ONCE, usd + (0 if network == "tron" else mine * 3 * READ_USD))
+
+
+def holding(network: str, here: float, m: Measured, node_s: float) -> Work:
+    """Every address of the network that has something, by way of the ledger's balances."""
+    pages = max(ADDRESSES * m.ledger_bytes / PAGE_BYTES, ADDRESSES * m.ledger_rows / (MOST_PLACES - ENOUGH))
+    mine = here * HOLDING
+    steps = max(pages / MOST_PAGES, mine / ENOUGH)
+    usd = scanned(ADDRESSES * m.ledger_bytes) + steps * WRITE_UNITS * WRITE_USD + mine * 2 * READ_USD
+    seconds = pages * SCAN_S + steps * (5 * KEY_S + WRITE_S) + mine / 100 * 2 * KEY_S
+    seconds += cpu(here * m.row_s + mine * m.place_s)
+    if network in EVM:
+        return Work(seconds + steps * node_s, usd)
+    each = node_s if network == "tron" else 2 * KEY_S + node_s / 200
+    return Work(seconds + mine * each / AT_ONCE, usd + mine * 3 * READ_USD)
+
+
+def gone_round(network: str, here: float, m: Measured, node_s: float) -> Work:
+    """The round over all addresses, once a day."""
+    if network not in EVM or not here:
+        return Work()
+    step = Settings().reconcile_page
+    steps = ADDRESSES * m.chain_rows / step
+    usd = scanned(ADDRESSES * m.chain_bytes) + steps * WRITE_UNITS / 4 * WRITE_USD + here * HOLDING * 2 * READ_USD
+    seconds = steps * (SCAN_S * step * m.chain_bytes / m.chain_rows / PAGE_BYTES + 2 * KEY_S + WRITE_S + node_s)
+    return Work(seconds + cpu(ADDRESSES * m.row_s + here / 500 * m.program_s), usd)
+
+
+def day(network: str, here: float, m: Measured, node_s: float) -> Work:
+    """The whole day of one network. Its function works `SECONDS` of each schedule's period, and is paid for those."""
+    work = Work()
+    for part in (emptied, holding, gone_round):
+        work += part(network, here, m, node_s)
+    calls = SECONDS and 86_400 / SCHEDULE_S
+    return Work(work.seconds * SCHEDULE_S / SECONDS, work.usd + work.seconds * MEMORY / 1024 * GB_SECOND_USD + calls * CALL_USD)
+
+
+CASES: dict[str, dict[str, float]] = {
+    "all on ethereum": {"ethereum": ADDRESSES},
+    "all on all five EVM networks": dict.fromkeys(EVM, float(ADDRESSES)),
+    "all on tron": {"tron": ADDRESSES},
+    "all on bitcoin": {"bitcoin": ADDRESSES},
+    "spread over the eight": dict.fromkeys(COINS, ADDRESSES / 8),
+}
+
+
+def left(stack: Stack, keys: Any, count: int) -> dict[str, tuple[int, int]]:
+    """Bytes and rows in the tables after `count` deposits, each collected and watched no more."""
+    from chalicelib.wiring import services
+
+    stack.reset()
+    asked = {"coin": "eth", "network": "ethereum", "collectThreshold": "0"}
+    assert stack.call("PUT", "/v1/coins", stack.keys["admin_test"], json=asked).status == 200
+    for _ in range(count):
+        body = {"currency": "eth", "network": "ethereum", "amount": "1"}
+        address = stack.call("POST", "/v1/invoices", next(keys), body).json["address"]
+        pay = {"address": address, "network": "ethereum", "coin": "eth", "amount": "1"}
+        assert stack.call("POST", "/v1/sandbox/deposits", next(keys), pay).status == 201
+    chain = services().simulated(services().catalogue("test").networks["ethereum"].id)
+    for _ in range(8):
+        stack.drain(only=("poll_ethereum", "relay", "payout", "collect"), hurry=True)
+        chain.mine(30)
+        services().clock.shift_ms += 61_000
+    client, found = services().store.models.connection.client, {}
+    for table in ("chain", "ledger"):
+        items: list[Any] = []
+        asks: dict[str, Any] = {"TableName": services().settings.table(table)}
+        while True:
+            page = client.scan(**asks)
+            items += page["Items"]
+            if "LastEvaluatedKey" not in page:
+                break
+            asks["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        found[table] = sum(_size(item) for item in items), len(items)
+    return found
+
+
+def timed(job: Any, times: int) -> float:
+    """CPU seconds of one call."""
+    began = time.process_time()
+    for _ in range(times):
+        job()
+    return (time.process_time() - began) / times
+
+
+def measured() -> Measured:
+    few, many = 2, 12
+    stack, made = started()
+    logging.disable(logging.ERROR)
+    stack._fresh = stack.snapshot()
+    keys = cycle(made)
+    low, high = left(stack, keys, few), left(stack, keys, many)
+    slopes = {table: [(b - a) / (many - few) for a, b in zip(low[table], high[table], strict=True)] for table in low}
+    from chalicelib.wiring import services
+
+    store = services().store
+    watched = next(each for each in store.every(Watched) if each.role == "user")
+    raw = store.sweep(Watched, limit=400, realm=watched.realm, family=watched.family)
+    assert raw.items
+    model = store.models.of(Watched)
+    item = store._call("Scan", {"TableName": model.Meta.table_name, "FilterExpression": "begins_with(pk, :b)",
+        "ExpressionAttributeValues": {":b": {"S": "watch#"}}})["Items"][0]  # fmt: skip
+    # What botocore parses, and what is made of it.
+    text = json.dumps(item)
+    row_s = timed(lambda: (json.loads(text), store.models.record(Watched, model.from_raw_data(item))), 5_000)
+    state = Comparison(NetworkId("live:ethereum"), "rec", 0, 0, phase="walk")
+    seen = [Seen(Place(f"0x{n:040x}", "user", AssetId("live:ethereum:eth")), n, 0, n, n, 0, 7) for n in range(500)]
+    place_s = timed(lambda: state.seeing(seen, 1, {}), 20) / len(seen)
+    addresses = [f"0x{n:040x}" for n in range(500)]
+    answer = "0x" + "00" * 32 * len(addresses)
+    program_s = timed(lambda: (many_balances(addresses), told_balances(answer, len(addresses))), 50)
+    (chain_bytes, chain_rows), (ledger_bytes, ledger_rows) = slopes["chain"], slopes["ledger"]
+    return Measured(chain_bytes, chain_rows, ledger_bytes, ledger_rows, row_s, place_s, program_s)
+
+
+def main() -> int:
+    m = measured()
+    print(f"a deposit leaves {m.chain_bytes:.0f} bytes in {m.chain_rows:.1f} rows of chain, ", end="")
+    print(f"{m.ledger_bytes:.0f} in {m.ledger_rows:.1f} of ledger", flush=True)
+    print(f"CPU: a row {1e6 * m.row_s:.0f} µs, a place {1e6 * m.place_s:.0f} µs, 500 balances {1e3 * m.program_s:.2f} ms")
+    worst = 0
+    print(
+        "\n|10,000,000 addresses|hours of the slowest network, node 100 ms|250 ms|USD a day, 100 ms|250 ms|\n|---|---|---|---|---|"
+    )
+    for name, spread in CASES.items():
+        hours, usd = [], []
+        for node_s in (0.1, 0.25):
+            works = [day(network, spread.get(network, 0.0), m, node_s) for network in COINS]
+            hours.append(max(work.seconds for work in works) / 3600)
+            usd.append(sum(work.usd for work in works))
+        worst |= hours[0] > HOURS or max(usd) > USD
+        print(f"|{name}|{hours[0]:.1f}|{hours[1]:.1f}|{usd[0]:.2f}|{usd[1]:.2f}|")
+    parts = {part.__name__: part("ethereum", ADDRESSES, m, 0.1) for part in (emptied, holding, gone_round)}
+    print("\nethereum alone, node 100 ms:", ", ".join(f"{n} {w.seconds / 3600:.2f} h {w.usd:.2f} USD" for n, w in parts.items()))
+    return int(worst)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
