@@ -26,25 +26,36 @@ def stack_name(stage: str) -> str:
 
 @functools.cache
 def template_body() -> str:
-    """The template as it is sent: a request holds 51,200 bytes, so it goes without comments, in flow style and on one line.
+    """The template as it is sent: a request holds 51,200 bytes, so it goes without comments, in flow style, on one line, and
+    without blanks behind its commas.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
     """
     import yaml
 
     document = yaml.compose(TEMPLATE.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    _flow(document)
-    return str(yaml.serialize(document, width=float("inf"), allow_unicode=True))
+    return f"{_dense(document)}\n"
 
 
-def _flow(node: Any) -> None:
-    """Let a node of YAML and all in it be written in flow style, its scalars plain where that says the same."""
-    if isinstance(node.value, str):
-        return
-    node.flow_style = True
-    for each in node.value:
-        for part in each if isinstance(each, tuple) else (each,):
-            _flow(part)
+_LIST = "tag:yaml.org,2002:seq"
+_NAME = re.compile("[A-Za-z][A-Za-z.]*")
+
+
+def _dense(node: Any) -> str:
+    """A node of YAML and all in it in flow style, its scalars plain where that says the same there."""
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        pairs = ",".join(f"{_dense(key)}: {_dense(value)}" for key, value in node.value)
+        return f"{{{pairs}}}"
+    tag = "" if node.tag == _LIST else f"{node.tag} "
+    if isinstance(node, yaml.SequenceNode):
+        return f"{tag}[{','.join(_dense(part) for part in node.value)}]"
+    if node.tag.startswith("!") and _NAME.fullmatch(node.value):
+        return f"{tag}{node.value}"
+    # By itself a text might be plain that is not within brackets.
+    alone = yaml.SequenceNode(_LIST, [node], flow_style=True)
+    return str(yaml.serialize(alone, width=float("inf"), allow_unicode=True)).strip()[1:-1]
 
 
 def create_stack(stage: str, session: boto3.Session | None = None, *, alarm_topic: str | None = None) -> None:
