@@ -117,4 +117,4 @@ def test_logs_of_every_function_end_some_day(standing: dict[str, Any]) -> None:
 def test_the_second_deployment_changes_what_is_there(deployed: list[dict[str, Any]]) -> None:
     first, second = ([api["id"] for api in found["apis"]] for found in deployed)
     assert first == second
-    assert len(functions()) == len(deployed[1]["functions"]) == 21
+    assert len(functions()) == len(deployed[1]["functions"]) == 22

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.chains.sandbox.ledger import Tx
+from chalicelib.domain import reconciliation
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.reconciliation import EVERY_MS, PARTS, Comparison, ComparisonReport, Place, part_after
@@ -21,6 +22,9 @@ from chalicelib.wiring.reconciliation import ReconciliationWiring
 from tests.support.reconciling import THIEF, USDT, run_of, second_look, sums
 from tests.support.shop import ETHER, Shop, open_shop
 from tests.support.stack import Stack
+
+DAYS = 3
+"""Of these weeks."""
 
 
 @pytest.fixture
@@ -79,6 +83,8 @@ def weekly(shop: Shop, patch: pytest.MonkeyPatch) -> Everywhere:
     """Looks that note who was asked for; pages are small."""
     looks = Everywhere(services().context(shop.realm_network()))
     patch.setattr(walk, "ENOUGH", 2)
+    for module in (walk, reconciliation):
+        patch.setattr(module, "PARTS", DAYS)
     patch.setattr(ReconciliationWiring, "comparison", lambda self, network: looks)
     return looks
 
@@ -89,10 +95,10 @@ def test_a_week_looks_at_each_emptied_address_and_a_day_at_each_that_has_somethi
     looks = weekly(shop, monkeypatch)
     shop.credit("1.5")
     shop.credit("20", "usdt")
-    empty = {shop.chain().form(shop.invoice("1")["address"]) for _ in range(12)}
+    empty = {shop.chain().form(shop.invoice("1")["address"]) for _ in range(6)}
     assert a_day(shop).clean and state(shop).part is None, "the first run looks at all"
     days = []
-    for number in range(PARTS):
+    for number in range(DAYS):
         looks.asked = []
         found = a_day(shop)
         assert state(shop).part == number and found.complete and found.clean
@@ -131,8 +137,8 @@ def test_what_nobody_recorded_is_found_within_a_week(shop: Shop, monkeypatch: py
     balance = reader.balance
     more = {address: 7}
     monkeypatch.setattr(reader, "balance", lambda at, contract=None: balance(at, contract) + (0 if contract else more.get(at, 0)))
-    found = [len(a_day(shop).differences) for _ in range(PARTS)]
-    assert sorted(found) == [0] * (PARTS - 1) + [1]
+    found = [len(a_day(shop).differences) for _ in range(DAYS)]
+    assert sorted(found) == [0] * (DAYS - 1) + [1]
 
 
 def test_an_address_from_where_something_is_in_flight_is_no_emptied_one(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +165,7 @@ def test_an_address_from_where_something_is_in_flight_is_no_emptied_one(shop: Sh
     monkeypatch.setattr(looks, "touched", lambda: {there})
     assert seen() == {there}
     others: set[str] = set()
-    for part in range(PARTS):
+    for part in range(DAYS):
         others |= {place.address for place in emptied.step(replace(begun, part=part, after="@")).places}
     assert there not in others, "it is not compared twice"
 
@@ -213,7 +219,7 @@ def test_a_page_where_nearly_each_address_has_something_is_read_in_smaller_steps
         return found, most, steps
 
     parts = []
-    for part in range(PARTS):
+    for part in range(DAYS):
         begun = replace(begun, part=part)
         found, most, steps = rounds()
         assert steps == 1 and most == found
