@@ -7,6 +7,7 @@ Both call the app's own handlers, found on the app, with the events that AWS wou
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import Counter
@@ -33,7 +34,7 @@ QUIET_SECONDS = 3.0
 """How rarely a schedule fires that found nothing to do, while nothing else in the store changes either."""
 _TICK = 0.05
 _SAME_AGAIN = 60.0
-_PARALLEL = {"deliver": 8, "deliver_slow": 4}
+_PARALLEL = {"deliver": 8, "deliver_slow": 4, "tick": 8}
 """Calls of one consumer at a time, elsewhere 4. Webhooks wait for other people's machines."""
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,9 @@ class Calm:
 class _Timer:
     schedule: Schedule
     every: float
+    fixed: bool = False
+    """It fires each so many seconds as EventBridge does, whether the last run has ended or not."""
+    begun: float = -math.inf
     busy: bool = False
     ended: float = 0.0
     quiet: bool = False
@@ -73,18 +77,26 @@ class _Timer:
     seen: int = 0
 
     def due(self, now: float, least: float = 0.0) -> bool:
+        if self.fixed:
+            return now - self.begun >= self.every
         rest = max(self.every, QUIET_SECONDS) if self.quiet and rows.latest() == self.seen else self.every
         rest = max(rest, least)
         return not self.busy and now - self.ended >= rest
 
 
 class Pump:
-    """Background threads for one app. `every` gives a schedule's period in seconds by its name; `pace` says when it may rest."""
+    """Background threads for one app. `every` gives a schedule's period in seconds by its name; `pace` says when it may rest.
+    `deployed`: the others fire as on AWS, each minute or rarer, so that ticks and messages alone are faster."""
 
-    def __init__(self, app: Chalice, every: Mapping[str, float] | None = None, pace: Pace | None = None) -> None:
+    def __init__(
+        self, app: Chalice, every: Mapping[str, float] | None = None, pace: Pace | None = None, *, deployed: bool = False
+    ) -> None:
         self._pace = pace
         periods = every or {}
-        self._timers = [_Timer(s, periods.get(s.name, _period(s.name))) for s in queues.schedules(app)]
+        self._timers = [
+            _Timer(s, periods.get(s.name, s.seconds if deployed else _period(s.name)), fixed=deployed)
+            for s in queues.schedules(app)
+        ]
         self._consumers = queues.consumers(app)
         self._free = {c.name: threading.Semaphore(_PARALLEL.get(c.name, 4)) for c in self._consumers}
         self._calm = Calm()
@@ -122,7 +134,7 @@ class Pump:
         least = REST_SECONDS if self._pace is not None and self._pace.rests() else 0.0
         for timer in self._timers:
             if timer.due(now, least):
-                timer.busy = True
+                timer.busy, timer.begun = True, now
                 self._spawn(timer.schedule.name, partial(self._fire, timer))
         for consumer in self._consumers:
             self._feed(consumer)

@@ -8,6 +8,7 @@ Event formats: AWS Lambda developer guide, "Using Lambda with Amazon SQS"; Event
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from chalice.app import Chalice, ScheduledEventConfig, SQSEventConfig
+from chalice.app import Chalice, ScheduledEventConfig, ScheduleExpression, SQSEventConfig
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sqs.models import Message, Queue, sqs_backends
 
@@ -31,8 +32,11 @@ Handler = Callable[[dict[str, Any], Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
+    """`seconds` is its period on AWS."""
+
     name: str
     handler: Handler
+    seconds: float
 
     def fire(self) -> None:
         """Call the handler as EventBridge would. Raises what it raises."""
@@ -124,7 +128,20 @@ class Consumer:
 
 def schedules(app: Chalice) -> list[Schedule]:
     """The app's schedules, in the order of their definition."""
-    return [Schedule(c.name, app.handler_map[c.name]) for c in app.event_sources if isinstance(c, ScheduledEventConfig)]
+    return [
+        Schedule(c.name, app.handler_map[c.name], _period(c.schedule_expression))
+        for c in app.event_sources
+        if isinstance(c, ScheduledEventConfig)
+    ]
+
+
+def _period(expression: ScheduleExpression | str) -> float:
+    """Seconds of a rate, as EventBridge reads it. Raises ValueError for what is none."""
+    text = expression if isinstance(expression, str) else expression.to_string()
+    found = re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", text)
+    if found is None:
+        raise ValueError(f"{text} is no rate")
+    return int(found[1]) * {"minute": 60.0, "hour": 3_600.0, "day": 86_400.0}[found[2]]
 
 
 def consumers(app: Chalice) -> list[Consumer]:

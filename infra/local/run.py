@@ -1,4 +1,5 @@
-"""The local stack in one process: `make run`, or `python -m infra.local.run`. PORT (8000) and NODES=1 come from the environment.
+"""The local stack in one process: `make run`, or `python -m infra.local.run`. PORT (8000) and NODES=1 come from the environment,
+and CLOCK=deployed: schedules fire each minute and busy networks have ticks, as on AWS, where the local clock polls each second.
 
 AWS is moto (`aws`), the API answers on 127.0.0.1 (`server`), schedules and queues run (`pump`). All data is gone at the end.
 """
@@ -17,6 +18,8 @@ from contextlib import ExitStack
 from typing import Any, NoReturn
 
 ENVIRONMENT = {"WEBHOOKS_ALLOW_PRIVATE": "true", "SANDBOX_BLOCK_SECONDS": "1"}
+CLOCKS = {"local": "off", "deployed": "on"}
+"""Who polls each second needs no ticks."""
 _WHAT = {
     "client_test": "a merchant's, in the sandbox",
     "read_only_test": "the same merchant's, reads only",
@@ -76,10 +79,14 @@ def _run(stack: ExitStack, began: float) -> int:
     if not _free(port):
         print(f"Port {port} is taken. Stop what uses it, or take another: make run PORT={port + 1}", file=sys.stderr)
         return 1
+    clock = os.environ.get("CLOCK") or "local"
+    if clock not in CLOCKS:
+        print(f"CLOCK is {clock!r}; it has to be {' or '.join(CLOCKS)}", file=sys.stderr)
+        return 1
     os.environ["STAGE"] = "local"
-    for name, value in ENVIRONMENT.items():
+    own = {"TICKS": CLOCKS[clock], "PUBLIC_URL": f"http://127.0.0.1:{port}/api"}
+    for name, value in (ENVIRONMENT | own).items():
         os.environ.setdefault(name, value)
-    os.environ.setdefault("PUBLIC_URL", f"http://127.0.0.1:{port}/api")
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
 
@@ -116,7 +123,7 @@ def _run(stack: ExitStack, began: float) -> int:
     server = Server(app, port, stage=settings.stage, on_request=pace.asked)
     stack.callback(server.stop)
     server.start()
-    pump = Pump(app, pace=pace)
+    pump = Pump(app, pace=pace, deployed=clock == "deployed")
     stack.callback(pump.stop)
     pump.start()
     base_url = f"http://127.0.0.1:{port}/api"

@@ -14,7 +14,7 @@ from chalice.app import Chalice, Rate
 
 from infra.local.aws import LocalAws
 from infra.local.pump import Pump, drain
-from infra.local.queues import consumers
+from infra.local.queues import consumers, schedules
 from infra.local.recursion import LIMIT, RecursiveInvocation
 
 
@@ -409,3 +409,48 @@ def test_a_quiet_schedule_rests_and_wakes_when_something_is_written(
     boto3.client("dynamodb").put_item(TableName=aws.settings.table("records"), Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
     until(lambda: len(shop.bodies("poll_bitcoin")) == 2)
     pump.stop()
+
+
+# ---- The deployed clock -----------------------------------------------------------------------------------------------------
+
+
+def test_the_deployed_clock_fires_each_minute_whether_the_last_run_has_ended_or_not(shop: Shop) -> None:
+    """The pump is asked what is due, in a time of the test's own: no thread of it runs."""
+    app = shop.app
+
+    @app.schedule(Rate(5, unit=Rate.MINUTES))
+    def archive(event: Any) -> Any:
+        return shop._tell("archive", "")
+
+    assert [(schedule.name, schedule.seconds) for schedule in schedules(app)] == [
+        ("poll_bitcoin", 60.0),
+        ("housekeeping", 60.0),
+        ("archive", 300.0),
+    ]
+    pump = Pump(app, deployed=True)
+    release, began = threading.Event(), threading.Semaphore(0)
+
+    def stuck(body: str) -> None:
+        began.release()
+        release.wait(30)
+
+    shop.on["poll_bitcoin"] = stuck
+    now = 1_000.0
+    for second in range(125):
+        pump._tick(now + second)
+    for _ in range(3):
+        assert began.acquire(timeout=30)
+    release.set()
+    until(lambda: not pump._running)
+    assert [name for name, _ in shop.told].count("poll_bitcoin") == 3
+    assert [name for name, _ in shop.told].count("housekeeping") == 3
+    assert [name for name, _ in shop.told].count("archive") == 1
+
+
+def test_a_schedule_that_is_no_rate_is_an_error(shop: Shop) -> None:
+    @shop.app.schedule("cron(0 12 * * ? *)")
+    def noon(event: Any) -> Any:
+        return None
+
+    with pytest.raises(ValueError, match="is no rate"):
+        schedules(shop.app)

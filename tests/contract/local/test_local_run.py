@@ -106,6 +106,11 @@ def test_a_taken_port_is_one_line(start: Start) -> None:
     assert errors == f"Port {port} is taken. Stop what uses it, or take another: make run PORT={port + 1}\n"
 
 
+def test_a_clock_that_is_none_is_one_line(start: Start) -> None:
+    output, errors = start(CLOCK="slow").process.communicate(timeout=20)
+    assert (output, errors) == ("", "CLOCK is 'slow'; it has to be local or deployed\n")
+
+
 @pytest.mark.parametrize("port", ["eighty", "70000", "-1"])
 def test_a_port_that_is_none_is_one_line(start: Start, port: str) -> None:
     running = start(PORT=port)

@@ -1,0 +1,329 @@
+"""Seconds from a block, or from a mempool, to the delivered `transaction.detected`, and what busy networks cost. A simulation.
+
+Run as a script: ``python tests/bench/bench_seconds.py``; with ``--measure`` a local stack with the deployed clock and nodes of its
+own is measured beside it (anvil mines a block at each payment; about four minutes).
+
+Plan and lease are the service's own (`chalicelib/domain/scanning/ticks.py`). Each wait is drawn from a lognormal distribution with
+the p50 and p99 of `WAITS`, in the second column of results with twice both. What a payment costs is in `WORK`. Payments come at
+`RATE` a second, spread over the account networks and then all on one, and belong to `MERCHANTS` with an endpoint each. On UTXO
+networks they are `COINS` a second: a third of all that bitcoin's chain takes. Budget: p95 of 5 s, and 8 s on UTXO
+networks, where the payments are spread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import math
+import random
+import sys
+from collections import defaultdict, deque
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from chalicelib.domain.catalogue.catalogue import Network, default_networks  # noqa: E402
+from chalicelib.domain.scanning.ticks import TickLease, is_late, planned  # noqa: E402
+from chalicelib.usecases.base.side_by_side import AT_ONCE  # noqa: E402
+from chalicelib.usecases.deposits.groups import MOST  # noqa: E402
+
+RATE, COINS, MERCHANTS = 50, 2, 50
+MINUTES = 4
+BUDGET_MS = {"evm": 5_000, "tron": 5_000, "utxo": 8_000}
+VCPU_MB = 1_769
+"""https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"""
+MEMORY = {"tick": 1_769, "relay": 512, "deliver": 512}
+COLD = 0.01
+"""https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html: typically under 1 % of invocations."""
+READING_S = 6.0
+"""Seconds of a tick in which payments are recorded (`workers/tick.py`)."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Milliseconds. `source` says who measured it, or why it is assumed."""
+
+    p50: float
+    p99: float
+    source: str
+
+    def draw(self, luck: random.Random, times: float) -> float:
+        return times * self.p50 * math.exp(luck.gauss(0, math.log(self.p99 / self.p50) / 2.326))
+
+
+WAITS = {
+    "queue": Wait(16, 105, "SQS standard to Lambda, eu-west-1: bitesizedserverless.com/bite/serverless-messaging-latency-compared"),
+    "delay": Wait(100, 1_000, "end of a message's delay to its receipt; AWS promises whole seconds; assumed"),
+    "send": Wait(10, 60, "SendMessage; assumed as a write"),
+    "cold": Wait(1_500, 3_000, "first start; our CPU in tests/bench/bench_cold_payout.py"),
+    "read": Wait(4, 15, "single-digit ms: aws.amazon.com/blogs/database/understanding-amazon-dynamodb-latency"),
+    "transaction": Wait(12, 40, "two phases: usenix.org/conference/atc23/presentation/idziorek; assumed three reads"),
+    "node": Wait(100, 400, "as tests/bench/bench_node_latency.py; assumed"),
+    "mempool": Wait(400, 2_000, "getrawmempool of some 50,000 ids, 3 MB; assumed"),
+    "receiver": Wait(100, 500, "a merchant's answer; assumed"),
+}
+
+
+@dataclass(frozen=True)
+class Work:
+    """Calls one after the other, and CPU of a whole vCPU in milliseconds."""
+
+    reads: int = 0
+    transactions: int = 0
+    sends: int = 0
+    nodes: int = 0
+    cpu: float = 0.0
+
+    def waits(self, luck: random.Random, times: float) -> float:
+        kinds = (("read", self.reads), ("transaction", self.transactions), ("send", self.sends), ("node", self.nodes))
+        return sum(WAITS[kind].draw(luck, times) for kind, count in kinds for _ in range(count))
+
+
+WORK = {
+    "begin": Work(reads=2, transactions=1, cpu=4),  # put back, lease
+    "look": Work(reads=1, nodes=2, cpu=4),  # cursor; tip and the cursor's hash
+    "blocks": Work(reads=6, transactions=1, nodes=3, cpu=25),  # catalogue, recipients, list; blocks, receipts, traces
+    "pass": Work(transactions=1, cpu=4),
+    # Calls: what a payment adds to an empty block in tests/bench/costs.md, without reading and listing the block. CPU: half of what
+    # recording and crediting take together in tests/bench/bench_groups.py, on a busy machine.
+    "payment": Work(reads=5, transactions=1, sends=1, cpu=9.9),
+    "row": Work(reads=2, transactions=3, sends=1, cpu=6),  # relay: events, deliveries
+    "batch": Work(reads=6, transactions=2, cpu=8),  # deliver: lease, due deliveries, endpoint
+    "end": Work(reads=1, transactions=1, cpu=3),  # confirm finds nothing; lease
+}
+
+
+@dataclass(frozen=True)
+class How:
+    """`threads` record at once, and up to `together` payments of a merchant in one transaction. Each but the first costs `in_group`
+    of one payment's CPU: 4.7 ms each in groups of twelve, where one alone takes 19.8 (tests/bench/bench_groups.py)."""
+
+    threads: int
+    together: int
+    in_group: float = 0.17
+
+
+@dataclass
+class Payment:
+    at: float
+    merchant: int
+
+
+class Run:
+    """One network for some minutes. Times in milliseconds from the first poll on."""
+
+    def __init__(self, network: Network, how: How, rate: float, times: float, seed: int = 17) -> None:
+        self.network, self.how, self.rate, self.times, self.luck = network, how, rate, times, random.Random(seed)
+        self.recorded: list[tuple[float, Payment]] = []
+        self.coming: deque[Payment] = deque()
+
+    def payments(self) -> list[Payment]:
+        """As they come to be seen: with their block, or in the mempool."""
+        found, length = [], MINUTES * 60_000.0
+        if self.network.family == "utxo":
+            at = 0.0
+            while (at := at + self.luck.expovariate(COINS / 1000)) < length:
+                found.append(Payment(at, self.luck.randrange(MERCHANTS)))
+            return found
+        block, at = self.network.block_time * 1000, self.luck.random() * self.network.block_time * 1000
+        owed = 0.0
+        while at < length:
+            owed += self.rate * block / 1000
+            found += [Payment(at, self.luck.randrange(MERCHANTS)) for _ in range(int(owed))]
+            owed -= int(owed)
+            at += block
+        return found
+
+    def latencies(self) -> list[float]:
+        """Of each payment, to its webhook."""
+        self.coming = deque(sorted(self.payments(), key=lambda payment: payment.at))
+        left: list[Payment] = []
+        lease, free = TickLease(self.network.id), 0.0
+        for start, at in self._ticks():
+            begun = start + self._work("begin", "tick")
+            if is_late(at, int(start)) or start < free:
+                continue
+            taken = lease.taken(at, int(start))
+            if taken is None:
+                continue
+            free, left = self._tick(begun, left)
+            lease = replace(taken, done=True)
+        return self._told()
+
+    def _ticks(self) -> list[tuple[float, int]]:
+        """When each one starts, and for when it was planned."""
+        moments = [
+            at for minute in range(MINUTES + 1) for at in planned(self.network.family, minute * 60_000 + 1, minute * 60_000, 10**9)
+        ]
+        started = []
+        for at in moments:
+            start = at + self._wait("delay") + self._wait("queue") + (self._wait("cold") if self.luck.random() < COLD else 0)
+            started.append((start, at))
+        return sorted(started)
+
+    def _tick(self, now: float, left: list[Payment]) -> tuple[float, list[Payment]]:
+        """When it has ended, and what it left."""
+        utxo = self.network.family == "utxo"
+        if utxo:
+            now += self._wait("mempool")
+        seen = left
+        while self.coming and self.coming[0].at <= now:
+            seen.append(self.coming.popleft())
+        now += self._work("look", "tick")
+        if seen:
+            # Of a mempool twenty transactions a request, and as many of strangers as of ours.
+            rounds = math.ceil(2 * len(seen) / 20)
+            now += sum(self._wait("node") for _ in range(rounds)) if utxo else self._work("blocks", "tick")
+        end, left = self._record(now, seen)
+        if seen and not utxo:
+            end += self._work("pass", "tick")
+        return end + self._work("end", "tick"), left
+
+    def _record(self, now: float, seen: list[Payment]) -> tuple[float, list[Payment]]:
+        groups = self._groups(seen)
+        lanes = [now] * (1 if self.network.family == "utxo" else self.how.threads)
+        cpu, until, left = now, now + READING_S * 1000, []
+        heapq.heapify(lanes)
+        for group in groups:
+            begin = heapq.heappop(lanes)
+            if begin > until:
+                left += group
+                heapq.heappush(lanes, begin)
+                continue
+            work = WORK["payment"]
+            burnt = work.cpu * (1 + (len(group) - 1) * self.how.in_group) * VCPU_MB / MEMORY["tick"]
+            cpu = max(cpu, begin) + burnt  # threads share one processor
+            end = max(begin + burnt + work.waits(self.luck, self.times), cpu)
+            heapq.heappush(lanes, end)
+            self.recorded += [(end, payment) for payment in group]
+        return max(lanes), left
+
+    def _groups(self, seen: list[Payment]) -> list[list[Payment]]:
+        if self.network.family == "utxo":
+            return [[payment] for payment in seen]
+        by: dict[int, list[Payment]] = defaultdict(list)
+        for payment in seen:
+            by[payment.merchant].append(payment)
+        most = self.how.together
+        return [its[start : start + most] for its in by.values() for start in range(0, len(its), most)]
+
+    def _told(self) -> list[float]:
+        """Relay and delivery. Functions are as many as are wanted; an endpoint has one batch of ten at a time."""
+        due: dict[int, list[tuple[float, Payment]]] = defaultdict(list)
+        for end, payment in self.recorded:
+            told = end + self._wait("queue") + self._maybe_cold() + self._work("row", "relay")
+            due[payment.merchant].append((told + self._wait("queue") + self._maybe_cold(), payment))
+        took = []
+        for of_one in due.values():
+            deliveries, free = sorted(of_one, key=lambda entry: entry[0]), 0.0
+            while deliveries:
+                begin = max(free, deliveries[0][0])
+                batch = [entry for entry in deliveries[:10] if entry[0] <= begin]
+                del deliveries[: len(batch)]
+                sent = begin + self._work("batch", "deliver")
+                answers = [sent + self._wait("receiver") for _ in batch]
+                took += [answer - payment.at for answer, (_, payment) in zip(answers, batch, strict=True)]
+                free = max(answers) + self._wait("transaction")
+        return took
+
+    def _maybe_cold(self) -> float:
+        return self._wait("cold") if self.luck.random() < COLD else 0.0
+
+    def _wait(self, name: str) -> float:
+        return WAITS[name].draw(self.luck, self.times)
+
+    def _work(self, name: str, function: str) -> float:
+        work = WORK[name]
+        return work.waits(self.luck, self.times) + work.cpu * VCPU_MB / MEMORY[function]
+
+
+def percentile(values: list[float], part: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * part))]
+
+
+HOWS = {
+    "one after the other": How(1, 1),
+    f"in groups of up to {MOST} of a merchant, {AT_ONCE} at once, as the service does": How(AT_ONCE, MOST),
+}
+
+
+def seconds(networks: list[Network], how: str, rate: float) -> bool:
+    """Print the table; whether all hold the budget with the waits as they are."""
+    kept = True
+    print(f"\n{rate:.3g} payments a second on the network, those of a block recorded {how}:\n")
+    print("|network|block s|a block's payments|p50 s|p95 s|p99 s|twice the waits: p95 s|budget s|")
+    print("|---|---|---|---|---|---|---|---|")
+    for network in networks:
+        took, twice = (Run(network, HOWS[how], rate, times).latencies() for times in (1, 2))
+        budget = BUDGET_MS[network.family]
+        kept = kept and percentile(took, 0.95) <= budget
+        many = "mempool" if network.family == "utxo" else f"{rate * network.block_time:.0f}"
+        found = "|".join(f"{percentile(took, part) / 1000:.1f}" for part in (0.5, 0.95, 0.99))
+        print(f"|{network.slug}|{network.block_time:g}|{many}|{found}|{percentile(twice, 0.95) / 1000:.1f}|{budget / 1000:.0f}|")
+    return kept
+
+
+# Prices of us-east-1: aws.amazon.com/lambda/pricing, /sqs/pricing, /dynamodb/pricing/on-demand.
+REQUEST, GB_SECOND, MESSAGE, WRITE, READ = 0.2e-6, 1.66667e-5, 0.4e-6, 0.625e-6, 0.125e-6
+POLLS = 30.4 * 1_440
+"""Of a month."""
+POLL_SECONDS, TICK_SECONDS, TICK_BLOCK_SECONDS = 1.5, 0.35, 0.8
+BLOCK_REQUESTS = {"evm": 2, "tron": 2, "utxo": 1}
+"""Blocks with transactions, and their logs or receipts: a request may have many blocks, and providers count each call in it."""
+
+
+def month(network: Network, busy: bool) -> tuple[float, float]:
+    """US dollars, and a node's requests. Ticks of a whole month, each of which finds the blocks of its seconds."""
+    blocks = POLLS * 60 / network.block_time
+    ticks = POLLS * len(planned(network.family, 0, 0, 10**9)) if busy else 0.0
+    passing = min(blocks, POLLS + ticks)
+    # A transaction costs two units for each KB: an item of the hashes that it remembers, some 90 bytes each.
+    cursor = 2 * math.ceil((300 + 90 * (network.reorg_depth + 1)) / 1024)
+    functions = POLLS * (REQUEST + POLL_SECONDS * 0.5 * GB_SECOND)
+    ended = TICK_SECONDS + (TICK_BLOCK_SECONDS - TICK_SECONDS) * min(1.0, blocks / max(1.0, ticks))
+    functions += ticks * (REQUEST + ended * MEMORY["tick"] / 1024 * GB_SECOND)
+    messages = ticks * (0.1 + 2) * MESSAGE  # sent by tens; received, deleted
+    store = (POLLS * 36 + ticks * (4 + cursor / 4)) * READ + (passing * cursor + ticks * 4 + (POLLS * 2 if busy else 0)) * WRITE
+    requests = blocks * BLOCK_REQUESTS[network.family] + (POLLS + ticks) * 2 + (ticks if network.family == "utxo" else 0)
+    return functions + messages + store, requests
+
+
+def prices(networks: list[Network]) -> None:
+    print("\nA month (us-east-1, on paper), without the payments' own cost:\n")
+    print("|network|idle USD|busy day and night USD|a node's requests idle, millions|busy, millions|")
+    print("|---|---|---|---|---|")
+    sums = [0.0] * 4
+    for network in networks:
+        (idle, few), (busy, many) = month(network, False), month(network, True)
+        row = [idle, busy, few / 1e6, many / 1e6]
+        sums = [have + more for have, more in zip(sums, row, strict=True)]
+        print(f"|{network.slug}|{'|'.join(f'{value:.1f}' for value in row)}|")
+    print(f"|all|{'|'.join(f'{value:.1f}' for value in sums)}|")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Seconds to the webhook, and the price of busy networks.")
+    parser.add_argument("--measure", action="store_true", help="measure a local stack with nodes and the deployed clock, too")
+    measured = parser.parse_args().measure
+    networks = default_networks("live")
+    print("|wait|p50 ms|p99 ms|source|\n|---|---|---|---|")
+    for name, wait in WAITS.items():
+        print(f"|{name}|{wait.p50:g}|{wait.p99:g}|{wait.source}|")
+    before, now = HOWS
+    accounts = [network for network in networks if network.family != "utxo"]
+    seconds(accounts, before, RATE / len(accounts))
+    kept = seconds(networks, now, RATE / len(accounts))
+    seconds(accounts, now, RATE)
+    prices(networks)
+    if measured:
+        from tests.bench.measured_seconds import measure
+
+        measure()
+    if not kept:
+        raise SystemExit("p95 is over the budget")
+
+
+if __name__ == "__main__":
+    main()
