@@ -30,7 +30,8 @@ RATE_PROVIDERS = ("coingecko", "kraken", "fixed")
 VARIABLES = (
     "ADDRESSES_MODE", "ADDRESSES_PER_DAY", "ARCHIVE_AFTER_DAYS", "BUSY_HOURS", "COINGECKO_API_KEY", "COINGECKO_IDS",
     "COINGECKO_URL", "COLLECT_FEE_PERCENT", "CONSOLE", "CONSOLIDATION_BUDGET_USD", "FEE_BUDGET_USD", "INVOICE_EXPIRY_SECONDS",
-    "KRAKEN_URL", "LIVE_CHAINS", "NODE_SILENCE_MINUTES", "PUBLIC_URL", "RATES_PROVIDERS", "RECONCILE_PAGE", "RENEWALS_MOST",
+    "KRAKEN_URL", "LIVE_CHAINS", "NODE_SILENCE_MINUTES", "PACKED_RECORDS", "PUBLIC_URL", "RATES_PROVIDERS", "RECONCILE_PAGE",
+    "RENEWALS_MOST",
     "RENEWAL_FEE_TIMES",
     "RENEWAL_SECONDS", "REVEAL_PRIVATE_KEYS", "RISK_FAILURES", "RISK_NEW_PER_DAY", "RISK_NEW_PER_HOUR", "RISK_THRESHOLD",
     "RISK_USD", "SANDBOX_BLOCK_SECONDS", "STAGE", "TICKS", "WALLET_CUSTODY", "WEBHOOKS_ALLOW_PRIVATE", "WITHDRAWAL_FEE_PAYER",
@@ -90,6 +91,7 @@ class Settings:
     wallet_custody: Literal["native", "envelope"] = "envelope"
     reveal_private_keys: bool = True
     console: bool = True
+    packed_records: bool = True
     ticks: bool = False
     busy_hours: int = 6
     risk: RiskRules = field(default_factory=RiskRules)
@@ -126,6 +128,7 @@ class Settings:
         return cls(
             stage=stage,
             wallet_custody=cast(Literal["native", "envelope"], custody),
+            packed_records=_switch("PACKED_RECORDS", "off" if prod else "on"),
             console=_switch("CONSOLE", "off" if prod else "on"),
             # The local stack polls every second by itself.
             ticks=_switch("TICKS", "off" if stage == "local" else "on"),

@@ -202,8 +202,8 @@ FUNCTIONS: dict[str, Rights] = {
         {
             # Query: the open rows with earlier events of an object.
             "work": (*READ, *PUT, "DeleteItem"),
-            # Query: the events of a time that is sent again.
-            "events": (*READ, *PUT),
+            # Query: the events of a time that is sent again. BatchWriteItem: all events of an outbox row.
+            "events": (*READ, *PUT, "BatchWriteItem"),
             # ConditionCheckItem: that an endpoint is paused still, when something is put aside for it.
             "webhooks": (*READ, *PUT, "ConditionCheckItem"),
         },
@@ -283,7 +283,8 @@ FUNCTIONS: dict[str, Rights] = {
             "records": (*GET, *PUT),
             "chain": READ,
             "work": (*READ, *PUT, "DeleteItem"),
-            "events": (*GET, *PUT),
+            # BatchWriteItem: as the relay, whose work it does where messages were lost.
+            "events": (*GET, *PUT, "BatchWriteItem"),
             # ConditionCheckItem: that an endpoint is as it was when nothing was left that is put aside for it.
             "webhooks": (*READ, *PUT, "ConditionCheckItem"),
         },
@@ -294,6 +295,23 @@ FUNCTIONS: dict[str, Rights] = {
         only={"chain": ("pool#", ("UpdateItem",))},
         raises=True,
     ),
+}
+
+_NO_MERCHANTS = ("relay", "deliver", "deliver_slow")
+"""Who puts notices of endpoints into the outbox, or empties it, and tells nothing of a merchant's money."""
+
+
+def _telling(rights: Rights) -> Rights:
+    """With what it takes to store events without an outbox row: put them, and ask whether the merchant has an endpoint. Of the
+    tenants' table that is the counts alone."""
+    tables = rights.tables if "events" in rights.tables else {**rights.tables, "events": PUT}
+    return replace(rights, tables=tables, only={**rights.only, "tenants": ("tally#", ("GetItem", "ConditionCheckItem"))})
+
+
+FUNCTIONS |= {
+    name: _telling(rights)
+    for name, rights in FUNCTIONS.items()
+    if "relay" in rights.sends and name not in _NO_MERCHANTS and "tenants" not in rights.tables
 }
 
 # The same work for endpoints that fail: where its messages come from is all that differs.
@@ -313,7 +331,7 @@ DEMO_FUNCTIONS: dict[str, Rights] = {
         },
         log_names=("-demo_reset",),
         sends=("relay",),
-        only={"tenants": ("tally#", ("DeleteItem",))},
+        only={"tenants": ("tally#", ("DeleteItem", "ConditionCheckItem"))},
     ),
 }
 

@@ -18,9 +18,10 @@ from chalicelib.domain.ids import AssetId, NetworkId, asset_parts
 from chalicelib.domain.ledger import Book, WalletBalance
 from chalicelib.domain.merchants.activity import Activity
 from chalicelib.domain.work import outbox_work
-from chalicelib.store import access
+from chalicelib.store import access, alone, unheard
 from chalicelib.store.models import Models
 from chalicelib.store.schema import key_of, where_is, work_by_time, work_key
+from chalicelib.store.unheard import BUSY_SECONDS, LISTENS_SECONDS, Heard
 from chalicelib.usecases.ports.changes import (
     MOST_ITEMS,
     Absent,
@@ -50,6 +51,11 @@ class Busy(Exception):
     """Another transaction changes the same items; nothing is known about the conditions."""
 
 
+_EMITTED = 2
+"""Items of an outbox row, which a use case counts with."""
+_BUSY = ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded")
+
+
 class _Plan:
     """The transaction's items, each with the change that asked for it.
 
@@ -57,8 +63,8 @@ class _Plan:
     order: `owners` keeps the same four groups.
     """
 
-    def __init__(self, models: Models, token: str) -> None:
-        self.models = models
+    def __init__(self, models: Models, token: str, direct: Emit | None, now_ms: int) -> None:
+        self.models, self.direct, self.now_ms = models, direct, now_ms
         self.transaction = TransactWrite(connection=models.connection, client_request_token=token)
         self.owners: tuple[list[Change], list[Change], list[Change], list[Change]] = ([], [], [], [])
 
@@ -95,21 +101,26 @@ class _Plan:
                 raise
             owners = [change for group in self.owners for change in group]
             codes = [(reason.code if reason else None, change) for reason, change in zip(reasons, owners, strict=True)]
-            for code, change in codes:
-                if code is not None and code.startswith("ConditionalCheckFailed"):
+            failed = [change for code, change in codes if code is not None and code.startswith("ConditionalCheckFailed")]
+            for change in failed:
+                if change is not self.direct:
                     raise Conflict(change) from error
-            if any(code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") for code, _ in codes):
-                raise Busy from error
+            if failed:
+                raise Heard(LISTENS_SECONDS) from error
+            busy = [change for code, change in codes if code in _BUSY]
+            if busy:
+                raise (Heard(BUSY_SECONDS) if all(change is self.direct for change in busy) else Busy) from error
             raise
 
 
-def write(models: Models, changes: Sequence[Change], token: str) -> None:
+def write(models: Models, changes: Sequence[Change], token: str, direct: Emit | None = None, now_ms: int = 0) -> None:
     """Commit `changes`. Raises Conflict with the first change whose condition failed, Busy, pynamodb's and botocore's errors.
 
-    `token` makes a retry safe for ten minutes: what was committed under it already is answered as done
-    (ClientRequestToken).
+    `token` makes a retry safe for ten minutes: what was committed under it already is answered as done (ClientRequestToken). The
+    events of `direct` are stored without an outbox row; raises Heard where they must not be. `now_ms`: the machines'
+    time.
     """
-    plan = _Plan(models, token)
+    plan = _Plan(models, token, direct, now_ms)
     wallets: dict[_Wallet, _Moved] = {}
     for change in added_up(changes):
         _put_in(plan, change)
@@ -123,9 +134,16 @@ def write(models: Models, changes: Sequence[Change], token: str) -> None:
                 moved.small, moved.aside = moved.small + small, moved.aside + aside
     for place, moved in sorted(wallets.items(), key=lambda entry: entry[0]):
         _move_wallet(plan, place, moved)
-    if sum(_counts(change) for group in plan.owners for change in group) > MOST_ITEMS:
+    owners = [change for group in plan.owners for change in group]
+    if sum(_counts(change) and change is not direct for change in owners) + (0 if direct is None else _EMITTED) > MOST_ITEMS:
         raise ValueError(f"a transaction has at most {MOST_ITEMS} items")
-    plan.run()
+    if direct is not None and len(owners) > unheard.MOST_DIRECT:
+        raise Heard(0)
+    try:
+        if not alone.saved(plan):
+            plan.run()
+    except alone.Occupied as error:
+        raise Busy from error
 
 
 def added_up(changes: Iterable[Change]) -> list[Change]:
@@ -166,10 +184,8 @@ def _put_in(plan: _Plan, change: Change) -> None:
         case Post(entry):
             item = models.item(entry)
             plan.put(change, item, type(item).pk.does_not_exist())
-        case Emit(row):
-            item = models.item(row)
-            plan.put(change, item, type(item).pk.does_not_exist())
-            _open(plan, change, outbox_work(row))
+        case Emit():
+            _emit(plan, change)
         case Open(work):
             _open(plan, change, work)
         case Close(work):
@@ -242,11 +258,21 @@ def _add(plan: _Plan, change: Add | Take) -> None:
     plan.add(change, item, [*sums, *(getattr(model, f"f_{name}").set(value) for name, value in change.key.items())])
 
 
-def _open(plan: _Plan, change: Change, work: Any) -> None:
+def _emit(plan: _Plan, change: Emit) -> None:
+    if change is plan.direct:
+        unheard.put_in(plan, change, _open, plan.now_ms)
+        return
+    item = plan.models.item(change.row)
+    plan.put(change, item, type(item).pk.does_not_exist())
+    _open(plan, change, outbox_work(change.row))
+
+
+def _open(plan: _Plan, change: Change, work: Any, *, anew: bool = True) -> None:
+    """With `anew` only where it is not open yet."""
     model = plan.models.work
     pk, sk = work_key(work)
     item = model(pk, sk, work_kind=work.kind, lane=work.lane, order=work.order or None, work_id=work.id, time_pk=work_by_time(work))
-    plan.put(change, item, model.pk.does_not_exist())
+    plan.put(change, item, model.pk.does_not_exist() if anew else None)
 
 
 _Wallet = tuple[NetworkId, str, AssetId]

@@ -16,14 +16,17 @@ from pynamodb.exceptions import PynamoDBException, UpdateError
 from chalicelib.domain.addresses.index_pools import Indexes, IndexPool
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.ids import Realm
+from chalicelib.domain.merchants.merchants import Tally
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.settings import AWS_CONNECTIONS, USER_AGENT, Settings
-from chalicelib.store import lists
+from chalicelib.store import alone, lists
 from chalicelib.store.indexes import INDEXES, listed_under
 from chalicelib.store.models import ARCHIVE, Models
-from chalicelib.store.schema import beginning_of, key_of, kind_at, name_key, partition_of, prefix_of, where_is, work_at
+from chalicelib.store.schema import beginning_of, key_of, kind_at, name_key, partition_of, prefix_of, where_is, work_at, work_key
+from chalicelib.store.unheard import OF, Heard, Listeners
 from chalicelib.usecases.base import activity
 from chalicelib.usecases.ports.changes import Change, Conflict, Emit
+from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Exhausted, Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
 
@@ -36,6 +39,7 @@ R = TypeVar("R")
 CATALOGUE_SECONDS = 30.0
 """For rates too."""
 _BATCH = 100  # keys in one BatchGetItem
+_PUT = 25  # items in one BatchWriteItem
 _BUSY_TRIES = 6
 
 
@@ -53,14 +57,20 @@ class DynamoStore:
     """The store of one stage. Safe to share between threads."""
 
     def __init__(
-        self, settings: Settings, region: str, kick: Kick = lambda *_: None, archived: Callable[[], Archived] | None = None
+        self,
+        settings: Settings,
+        region: str,
+        kick: Kick = lambda *_: None,
+        archived: Callable[[], Archived] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """`kick` gets the id and the tenant of every committed outbox row, so that its events are sent at once. `archived` is asked
-        when the first stub is met."""
+        when the first stub is met. `clock` tells the machines' time."""
         self._kick = kick
         self._settings = settings
         self.models = Models(settings, _connection(region))
         self._archived = archived
+        self._listeners = Listeners(lambda tenant: self.get(Tally, tenant=tenant, of=OF), clock)
         if archived is not None:
             self.models.whole = lambda *place: archived().record(*place)
         self._catalogues: dict[Realm, tuple[float, Catalogue]] = {}
@@ -193,20 +203,51 @@ class DynamoStore:
     def _commit(self, changes: Sequence[Change]) -> None:
         from chalicelib.store import commit as commits  # a function that only reads never loads it
 
-        token = str(uuid.uuid4())
+        token, direct = str(uuid.uuid4()), self._listeners.direct(changes)
         for attempt in range(_BUSY_TRIES):
             try:
-                commits.write(self.models, changes, token)
+                commits.write(self.models, changes, token, direct, 0 if direct is None else self._listeners.now_ms())
             except commits.Busy:
                 time.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - spreads retries, guards nothing
+            except Heard as heard:
+                if direct is not None:
+                    self._listeners.heard(direct.row.tenant, heard.for_seconds)
+                token, direct = str(uuid.uuid4()), None  # another transaction than before
             except (PynamoDBException, BotoCoreError) as error:
                 raise Unavailable("the store did not answer") from error
             else:
+                self._listeners.saw(changes)
                 for change in changes:
-                    if isinstance(change, Emit):
+                    if isinstance(change, Emit) and change is not direct:
                         self._kick(change.row.id, change.row.tenant)
                 return
         raise Conflict(None)
+
+    def put_all(self, records: Sequence[Any], /) -> None:
+        """Store `records` one by one, whatever lies in their places; 25 a round trip. Raises Unavailable; some may be stored."""
+        items = [self.models.item(record) for record in records]
+        left = [(item.Meta.table_name, {"PutRequest": {"Item": item.serialize()}}) for item in items]
+        for attempt in range(_BUSY_TRIES + len(left) // _PUT):
+            if not left:
+                return
+            request: dict[str, list[Any]] = {}
+            for table, put in left[:_PUT]:
+                request.setdefault(table, []).append(put)
+            answer = self._call("BatchWriteItem", {"RequestItems": request})
+            unwritten = [(table, put) for table, puts in answer.get("UnprocessedItems", {}).items() for put in puts]
+            left = [*unwritten, *left[_PUT:]]
+            if unwritten:
+                time.sleep(random.uniform(0.01, 0.02 * 2**attempt))  # noqa: S311 - the table is throttled: let it breathe
+        if left:
+            raise Unavailable("the store takes no more for now")
+
+    def remove(self, kind: type[Any], /, **key: str) -> bool:
+        """Remove one record by itself; whether it was there. Raises Unavailable."""
+        return alone.removed(self._call, self.models.of(kind).Meta.table_name, key_of(kind, key))
+
+    def close(self, work: Work, /) -> None:
+        """Close one obligation by itself, whether it is open or not. Raises Unavailable."""
+        alone.removed(self._call, self.models.work.Meta.table_name, work_key(work))
 
     def open_work(
         self, kind: WorkKind, lane: str, *, upto: str | None = None, after: Work | None = None, limit: int = 100
@@ -382,6 +423,10 @@ class DynamoStore:
             after = page.next
             if after is None:
                 return rates
+
+    def forget_listeners(self) -> None:
+        """The next events of each merchant ask afresh who listens."""
+        self._listeners.forget()
 
     def forget_rates(self) -> None:
         """The next `rates` reads afresh."""

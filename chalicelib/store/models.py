@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
+import zlib
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import Attribute, BinaryAttribute, NumberAttribute, UnicodeAttribute
 from pynamodb.connection import Connection
 from pynamodb.models import Model
 
@@ -19,6 +20,9 @@ from chalicelib.store.schema import where_is
 
 log = logging.getLogger(__name__)
 
+PACKED = "packed"
+"""The attribute with a record's compressed field (`schema.Kind.packed`). A version that does not know it fails at such a record,
+and leaves it as it is."""
 ARCHIVE = "archive"
 """The attribute of a stub that names the archive's object with the whole record (`stubs`)."""
 Whole = Callable[[type, str, str, str], Any]
@@ -111,6 +115,9 @@ class Models:
             body |= {name: UnicodeAttribute(null=True) for name in indexed_attributes(where.table)}
         if where.stub is not None:
             body[ARCHIVE] = UnicodeAttribute(null=True)
+        if where.packed:
+            body[PACKED] = BinaryAttribute(legacy_encoding=False, null=True)
+            body[f"f_{where.packed}"].null = True
         model: type[Record] = self._share(type(kind.__name__, (Record,), body))
         return model
 
@@ -125,6 +132,9 @@ class Models:
                 values[f"f_{name}"] = value
         if where.indexed is not None:
             values |= where.indexed(record)
+        if where.packed and self._settings.packed_records:
+            text = values.pop(f"f_{where.packed}")
+            values[PACKED] = zlib.compress(self._packing(kind).serialize(text).encode(), 9)
         return self.of(kind)(where.pk(record), where.sk(record), **values)
 
     def record(self, kind: type, item: Any) -> Any:
@@ -135,6 +145,8 @@ class Models:
             return self._archived(kind, item)
         stored = item.attribute_values  # not by its descriptors: they take half of the time of reading an item
         values = {name: stored.get(f"f_{name}") for name in names}
+        if stored.get(PACKED) is not None:
+            values[where_is(kind).packed] = self._packing(kind).deserialize(zlib.decompress(stored[PACKED]).decode())
         # A field that was added after the item was written is not in it: the dataclass's default counts.
         found = kind(**{name: value for name, value in values.items() if value is not None or codec.optional(names[name])})
         # What may happen once for ever is asked by the id in the record, and the record is read by its key: they are one.
@@ -143,6 +155,11 @@ class Models:
             log.error("ALARM the %s at %s / %s is another one's: it was altered", kind.__name__, item.pk, item.sk)
             raise LookupError(f"the {kind.__name__} at {item.pk} / {item.sk} is another one's")
         return found
+
+    def _packing(self, kind: type) -> Attribute[Any]:
+        """What makes text of the field of a kind that is packed, and back."""
+        name = where_is(kind).packed
+        return codec.attribute_for(name, codec.hints(kind)[name])
 
     def _archived(self, kind: type, item: Any) -> Any:
         """The record that a stub stands for. It has to say what the stub says."""

@@ -57,6 +57,8 @@ class Kind:
     """Where a stub may lie in a record's place: the fields that the stub repeats, beside version and archive."""
     without_stubs: tuple[str, str] | None = None
     """As `pages`, where stubs lie in the partition: the same list without them."""
+    packed: str = ""
+    """A field of much text that no condition names, compressed where the setting PACKED_RECORDS says so."""
 
 
 def _part(record: Any) -> str:
@@ -219,8 +221,10 @@ RECORDS: dict[str, Kind] = {
     "ConsolidationFees": Kind("payouts", lambda r: f"coinfees#{r.network}"),
     "GivenUp": Kind("payouts", lambda r: f"givenup#{r.id}"),
     "OwnTransaction": Kind("payouts", lambda r: f"own#{r.network}#{r.txid}"),
-    "OutboxRow": Kind("work", lambda r: f"row#{r.id}"),
-    "EventRecord": Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id, event_lists, module="webhooks.endpoints"),
+    "OutboxRow": Kind("work", lambda r: f"row#{r.id}", packed="events"),
+    "EventRecord": Kind(
+        "events", lambda r: f"evt#{r.tenant}", lambda r: r.id, event_lists, module="webhooks.endpoints", packed="body"
+    ),
     "WebhookEndpoint": Kind("webhooks", _endpoint_partition, lambda r: r.id),
     "Delivery": Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id, delivery_lists, module="webhooks.deliveries"),
     "RedeliveryJob": Kind("webhooks", lambda r: f"rdl#{r.tenant}", lambda r: r.id, redelivery_lists, module="webhooks.redelivery"),

@@ -96,7 +96,7 @@ class Parts:
     def store(self) -> DynamoStore:
         from chalicelib.store.dynamo import DynamoStore
 
-        return DynamoStore(self.settings, self.region, self._kick, lambda: self.archived)
+        return DynamoStore(self.settings, self.region, self._kick, lambda: self.archived, self.clock)
 
     @cached_property
     def archived(self) -> Archived:

@@ -214,6 +214,7 @@ def walked(walk: Walk) -> None:
     hook = walk.step("register an endpoint", lambda: walk.ask("POST", "/webhooks", {"url": walk.hook, "events": ["*"]}))
     paid(walk, ", with an endpoint", delivered=True)
     walk.ask("DELETE", f"/webhooks/{hook['data']['id']}")
+    services().store.forget_listeners()
     walk.idle()
 
 

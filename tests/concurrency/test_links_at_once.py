@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.payment_links.openings import MOST_OPENED
-from chalicelib.store import commit
+from chalicelib.store import commit, unheard
 from chalicelib.wiring import services
 from tests.concurrency.conftest import Crowd, at_once
 from tests.support.links import assert_whole, invoices_of, left, make, one, opened, visit
@@ -68,9 +68,9 @@ class Clashes:
             requests = [*made._condition_check_items, *made._delete_items, *made._put_items, *made._update_items]
             keys = {repr((each["TableName"], each.get("Key") or _key(each["Item"]))) for each in requests}
             with self._lock:
-                if self._busy & keys:
+                if met := self._busy & keys:
                     self.count += 1
-                    raise commit.Busy
+                    raise commit.Busy if plan.direct is None or any("tally#" not in key for key in met) else unheard.Heard(1)
                 self._busy |= keys
             try:
                 sleep(0.01)

@@ -227,6 +227,16 @@ class MemoryStore:
             self._apply(change)
         self.commits += 1
 
+    def put_all(self, records: Sequence[Any], /) -> None:
+        for record in records:
+            self.records[self._key_of(record)] = _copied(record)
+
+    def remove(self, kind: type[Any], /, **key: str) -> bool:
+        return self.records.pop(self._key(kind, key)) is not None
+
+    def close(self, work: Work, /) -> None:
+        self.work.discard(work)
+
     def open_work(
         self, kind: str, lane: str, *, upto: str | None = None, after: Work | None = None, limit: int = 100
     ) -> list[Work]:

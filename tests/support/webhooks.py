@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chalicelib.domain.ids import TenantId
+from chalicelib.domain.merchants.merchants import Tally
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
 from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.work import Command, OutboxRow
@@ -22,6 +23,11 @@ def an_endpoint(
     id: str, *, tenant: TenantId = SHOP, url: str = "https://shop.example/hook", events: tuple[str, ...] = ("*",), at: int = NOW
 ) -> WebhookEndpoint:
     return WebhookEndpoint(tenant, id, url, events, SECRET, at)
+
+
+def a_listener(tenant: TenantId = SHOP) -> Tally:
+    """The count that says that a merchant has an endpoint: its events go by the outbox."""
+    return Tally(tenant, "webhooks", 1)
 
 
 def an_event(

@@ -22,6 +22,7 @@ from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views, views_now
 from chalicelib.usecases.deposits.counted_rates import no_longer_unpriced
 from chalicelib.usecases.deposits.posting import DepositPostings
+from chalicelib.usecases.invoices.early_ends import ended_early, open_again
 from chalicelib.usecases.invoices.pieces_again import take_again
 from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -107,7 +108,8 @@ class DepositCrediting:
                 news.command(hint)
             after = self._book.told(news, after, "transaction.confirmed", views, tip, before.status)
             if invoice is not None:
-                moved = changed(invoice, paid(news, invoice, before, after, views, tip))
+                paid_now, ends = ended_early(invoice, paid(news, invoice, before, after, views, tip))
+                moved = [*changed(invoice, paid_now), *ends]
         changes = [Save(after), Close(deposit_work(before)), Post(entry), beside, _rests(before, epoch), *moved]
         return Step(after, entry, changes)
 
@@ -187,7 +189,8 @@ class DepositCrediting:
             after = self._book.told(news, after, "transaction.orphaned", views, None, before.status)
             if not before.set_aside:
                 if invoice is not None:
-                    changes += changed(invoice, paid(news, invoice, before, after, views, tip))
+                    left, reopened = open_again(self._store, invoice, now, lambda one: paid(news, one, before, after, views, tip))
+                    changes += [*changed(invoice, left), *reopened]
                 pending = -before.amount if entry is None else 0
                 owned = None if entry is None or before.below_minimum else self._book.owned_without(tenant, before)
                 changes += self._book.credited(news, tenant, after, entry, views, pending, owned)

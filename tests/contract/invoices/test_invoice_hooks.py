@@ -15,6 +15,7 @@ from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, WebhookEndpoint
 from chalicelib.domain.webhooks.hooks import is_hook
 from chalicelib.domain.work import OutboxRow
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.store import Store
 from infra.local.aws import LocalAws
 from tests.support.edge import PREPARED, Edge
@@ -22,6 +23,7 @@ from tests.support.receiver import Receiver
 from tests.support.refunds import refund, settle
 from tests.support.shop import PAYEE, open_shop
 from tests.support.stack import Stack
+from tests.support.webhooks import a_listener
 
 URL = "https://shop.example/hook?token=t"
 
@@ -116,6 +118,7 @@ def test_a_row_told_twice_or_after_a_crash_tells_once(edge: Edge, monkeypatch: p
 
 
 def test_plain_invoices_read_and_store_nothing_for_it(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    edge.services.store.commit([Save(a_listener(shop(edge)))])
     make(edge)
     (row,) = list(edge.services.store.every(OutboxRow))
     assert row.hooks is None

@@ -26,7 +26,7 @@ from infra.local.aws import LocalAws
 from tests.deploy.rights import recording, refused, refused_items
 from tests.support.receiver import Receiver, answer
 from tests.support.stack import Stack
-from tests.support.webhooks import NOW, SHOP, a_row, an_endpoint, an_event, an_event_record, lose_messages
+from tests.support.webhooks import NOW, SHOP, a_listener, a_row, an_endpoint, an_event, an_event_record, lose_messages
 
 HANDLERS = ("housekeeping", "relay", "deliver", "deliver_slow")
 
@@ -303,7 +303,7 @@ def test_a_later_event_that_is_told_first_is_sent_behind_the_earlier_one(
 ) -> None:
     """In another process than the one that told the object's events before; and rows of long ago hold up nothing."""
     wired = services()
-    wired.store.commit([Save(an_endpoint("wh_1", url=receiver.url()))])
+    wired.store.commit([Save(an_endpoint("wh_1", url=receiver.url())), Save(a_listener())])
     rows = []
     for sequence, at in ((1, NOW), (2, wired.clock.now_ms()), (3, wired.clock.now_ms())):
         news = News(at)
@@ -336,7 +336,7 @@ def test_a_later_event_that_is_told_first_is_sent_behind_the_earlier_one(
 def test_a_batch_that_is_answered_410_disables_once(aws: LocalAws, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     wired = services()
     receiver.behave(answer(410))
-    wired.store.commit([Save(an_endpoint("wh_1", url=receiver.url()))])
+    wired.store.commit([Save(an_endpoint("wh_1", url=receiver.url())), Save(a_listener())])
     wired.store.commit([Emit(a_row(*(an_event(f"evt_{number}") for number in range(BATCH))))])
     assert wired.relay.tell("out_1")
     recorder = recording(monkeypatch)
@@ -375,6 +375,7 @@ def test_the_relay_closes_the_very_work_that_the_store_opened(aws: LocalAws) -> 
     for n in range(20):
         store.commit([Emit(a_row(id=f"out_{n}", at=NOW + n))])
     rows = list(store.every(OutboxRow))
+    assert len(rows) == 20
     assert set(store.every_work()) == {outbox_work(row) for row in rows}
     assert all(services().relay.tell(row.id) for row in rows)
     assert list(store.every_work()) == []

@@ -37,8 +37,8 @@ class Ten:
             services().store.commit([Emit(a_row(an_event(f"evt_{n}", tenant=hook.tenant, at=now), id=row, at=now))])
         self._dynamo, self._table = boto3.client("dynamodb"), services().settings.table("work")
         items = self._dynamo.scan(TableName=self._table)["Items"]
-        (self._row,) = [item for item in items if item.get("id") == {"S": BAD} and "events" in item]
-        self._dynamo.put_item(TableName=self._table, Item={**self._row, "events": {"S": "nonsense"}})
+        (self._row,) = [item for item in items if item.get("id") == {"S": BAD} and "packed" in item]
+        self._dynamo.put_item(TableName=self._table, Item={**self._row, "packed": {"B": b"nonsense"}})
         lose_messages(services(), "relay")
         self.send(*(json.dumps({"id": row}) for row in ROWS))
 

@@ -27,6 +27,7 @@ from chalicelib.domain.invoices.terms import LatePayments, Terms
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.payment_links.stock import LinkStock
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking
+from chalicelib.domain.work import Work
 from chalicelib.settings import Settings
 from chalicelib.store import commit
 from chalicelib.store.models import Models
@@ -71,6 +72,9 @@ class Counting:
 
     def catalogue(self, realm: str, fresh: bool = False) -> Catalogue:
         return CATALOGUE
+
+    def open_work(self, *_: object, **__: object) -> list[Work]:
+        return []
 
     def commit(self, changes: Sequence[Change], /) -> None:
         commit.write(self.models, changes, "token")  # raises ValueError for more items than a transaction has

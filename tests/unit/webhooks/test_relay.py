@@ -188,19 +188,30 @@ def test_two_at_once_make_one_of_each() -> None:
     outcomes: list[bool] = []
 
     class Slow(MemoryStore):
-        """Before the n-th commit of this worker, the other one does the whole row."""
+        """Before the n-th write of this worker, the other one does the whole row."""
 
         def __init__(self, at: int) -> None:
             super().__init__()
             self.at = at
 
-        def commit(self, changes: Any, /) -> None:
+        def written(self) -> None:
             self.at -= 1
             if self.at == 0:
                 outcomes.append(world.relay.tell(row.id))
+
+        def commit(self, changes: Any, /) -> None:
+            self.written()
             super().commit(changes)
 
-    for at in (1, 2):
+        def put_all(self, records: Any, /) -> None:
+            self.written()
+            super().put_all(records)
+
+        def remove(self, kind: type[Any], /, **key: str) -> bool:
+            self.written()
+            return super().remove(kind, **key)
+
+    for at in (1, 2, 3):
         world = World()
         world.emit(row)
         outcomes.clear()
@@ -213,7 +224,7 @@ def test_two_at_once_make_one_of_each() -> None:
         assert world.open("outbox") == set()
 
 
-def test_twenty_endpoints_and_several_events_fit_into_transactions_of_ten() -> None:
+def test_twenty_endpoints_and_several_events_fit_into_transactions() -> None:
     world = World()
     for n in range(18):
         world.store.commit([Save(an_endpoint(f"wh_x{n:02}"))])

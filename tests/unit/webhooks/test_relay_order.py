@@ -141,7 +141,10 @@ def test_a_failure_on_the_earlier_row_at_any_call(after: bool) -> None:
             shop.relay(cuts.around(shop.store), cuts.around(shop.queues)).tell(first.id)
         shop.relay().tell(second.id)
         shop.take()
-        assert shop.got == [A1, A2] and not shop.open() and shop.consistent(), f"cut {cut}"
+        assert shop.got == [A1, A2] and shop.consistent(), f"cut {cut}"
+        shop.clock.pass_ms(MINUTE)
+        shop.relay().sweep()  # work whose row is gone
+        assert shop.got == [A1, A2] and not shop.open(), f"cut {cut}"
         if cuts.calls < cut:
             break
     assert cut > 5
@@ -219,7 +222,7 @@ def test_a_young_row_that_another_worker_is_at_is_waited_for() -> None:
     before = shop.store.commits
     Relay(shop.store, shop.queues, shop.clock, told_meanwhile).tell(second.id)
     assert waited == [0.05, 0.05]
-    assert shop.store.commits == before + 3 + 3, "each was told by one worker"
+    assert shop.store.commits == before + 1 + 1, "each was told by one worker"
     shop.take()
     assert shop.got == [A1, A2]
 
