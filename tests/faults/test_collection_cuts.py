@@ -10,16 +10,19 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from chalicelib import wiring
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.treasury.collections import Collection
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.work import OutboxRow
 from chalicelib.store.queues import SqsQueues
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.support.cuts import WAYS, Cutter, Died, How, When, install
 from tests.support.reconciling import suspected
 from tests.support.shop import Shop, open_shop
 from tests.support.treasury import cold, register, same
+from tests.support.webhooks import a_listener
 
 USDT = 10**6
 HANDLERS = ("poll_ethereum", "relay", "payout", "collect")
@@ -77,6 +80,8 @@ def test_a_lost_message_is_told_after_everything_arrived(shop: Shop, monkeypatch
     collector, far = register(shop, "collector"), cold(shop)
     before = same(shop, shop.hot().address, "usdt")
     address = shop.invoice("1000", "usdt")["address"]
+    (invoice,) = services().store.every(Invoice)
+    services().store.commit([Save(a_listener(invoice.tenant))])
     shop.pay(address, "1000", "usdt")
     shop.mine()
     kicked: list[str] = []
