@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.ledger import Balance
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.wiring import services
 from chalicelib.wiring.custody import CustodyWiring
 from tests.contract.treasury.coin_treasury import DigestKeys, Treasury
 from tests.support.bundles import COIN
 from tests.support.fake_coins import FakeCoins
 from tests.support.stack import Stack
+from tests.support.webhooks import a_listener
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +28,9 @@ def collecting(live_litecoin: tuple[Stack, Any, FakeCoins]) -> Iterator[tuple[St
         at_work["chain"] = copy.deepcopy(chain)
         stack.restore(snapshot)
         treasury = Treasury(stack, at_work["chain"])
+        # Somebody listens: hints come by the outbox, when a test says so.
+        (merchant,) = {balance.tenant for balance in services().store.every(Balance)}
+        services().store.commit([Save(a_listener(merchant))])
         treasury.settle_for(collectThreshold="1")
         treasury.receive(*[COIN // 2 + n for n in range(9)])
         treasury.hint()
