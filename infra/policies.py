@@ -311,7 +311,7 @@ def _telling(rights: Rights) -> Rights:
 FUNCTIONS |= {
     name: _telling(rights)
     for name, rights in FUNCTIONS.items()
-    if "relay" in rights.sends and name not in _NO_MERCHANTS and "tenants" not in rights.tables
+    if "relay" in rights.sends and name not in _NO_MERCHANTS and "ConditionCheckItem" not in rights.tables.get("tenants", ())
 }
 
 # The same work for endpoints that fail: where its messages come from is all that differs.
