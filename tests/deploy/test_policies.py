@@ -283,7 +283,10 @@ def test_each_function_reaches_only_its_tables() -> None:
     pending = FUNCTIONS["scan_range"].tables["records"], FUNCTIONS["scan_range"].tables["ledger"]
     assert {action for action, table in writes if table in ("records", "ledger")} == {"PutItem", "UpdateItem"}
     assert all({"PutItem", "UpdateItem"} <= set(rights) for rights in pending), "as much as whoever records what is pending"
-    assert {table.split("/")[0] for _, table in writes} == {"records", "ledger", "chain", "work"}, "it pays nothing"
+    assert {table.split("/")[0] for _, table in writes} == {"records", "ledger", "chain", "work", "events", "tenants"}, (
+        "it pays nothing"
+    )
+    assert {action for action, table in writes if table == "tenants"} == {"ConditionCheckItem"}
     assert tables("reconciliation") == {"chain"}
     assert {f for f in FUNCTIONS if "custody" in reached[f]} == {"payout", "collect", "api"}
     assert set().union(*reached.values()) == set(TABLES)
