@@ -87,12 +87,12 @@ class Making:
         refund = kind_of(wanted.id)(tenant, wanted.id, terms, "awaiting_claim")
         if isinstance(wanted.destination, NewLink):
             facts = rules.judge_link(tenant, Output("", terms.amount, "address"), now)
-            balance, settings = facts.balance, facts.settings
+            owned, settings = facts.owned, facts.settings
             refund = replace(refund, token=wanted.destination.hash)
         else:
             (output,) = rules.recipients([Output(wanted.destination.text, terms.amount, "address")])
             ruling = rules.judge(tenant, [output], "normal", None, now, Reserved(any_address=True))
-            balance, settings = ruling.balance, ruling.settings
+            owned, settings = ruling.owned, ruling.settings
             named = wanted.destination.withdrawal_id
             refund = replace(refund, status="ordered", address=output.to_address, withdrawal_id=named)
         spent = self._store.get(RefundsSpent, tenant=tenant) if settings.whitelist_enforced else None
@@ -103,7 +103,7 @@ class Making:
         entry = ledger.refund_reserved(refund.id, now, tenant, Amount(terms.asset, terms.amount))
         links = [] if refund.token is None else [Save(ClaimLink(refund.token, tenant, refund.id))]
         changes: list[Change] = [Save(refund), *beside, *links, Open(refund_work(refund)), *limited.changes]
-        changes += [*moved(self._store, news, views, balance, entry), *news.emit()]
+        changes += [*moved(self._store, news, views, owned.balance, entry, owned.awaited), *news.emit()]
         made = Made(refund, wanted.destination.url if isinstance(wanted.destination, NewLink) else None)
 
         def stored(conflict: Conflict) -> Made:

@@ -83,7 +83,7 @@ class Ordering:
         changes: list[Change] = [Save(after), *begun(news, views, withdrawal), Save(ruling.spent), *map(Save, ruling.own)]
         if withdrawal.charge:
             entry = ledger.withdrawal_reserved(withdrawal.id, now, before.tenant, Amount(terms.asset, withdrawal.charge))
-            changes += moved(self._store, news, views, ruling.balance, entry)
+            changes += moved(self._store, news, views, ruling.owned.balance, entry, ruling.owned.awaited)
         if len(changes) + _OUTBOX_ITEMS < FEW_ITEMS:  # else the sweep closes it, when it is due
             changes.append(Close(refund_work(before)))
         return Ordered(after, withdrawal, [*changes, *news.emit()])

@@ -26,6 +26,7 @@ from chalicelib.domain.withdrawals.limits import DAY_MS, MONTH_MS, MOST_OWN, Pai
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id, limit_of
 from chalicelib.domain.withdrawals.withdrawals import Priority, fee_at
 from chalicelib.usecases.base.address_forms import form_of
+from chalicelib.usecases.base.awaited import Owned, balance_keys, owned_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import is_service, token_contracts, unwatched, unwatched_words
@@ -61,7 +62,7 @@ NOTHING_RESERVED = Reserved()
 class Facts:
     """Everything that is read for a decision."""
 
-    balance: Balance
+    owned: Owned
     spent: Spent
     own: dict[str, PayeeSpent]
     quote: FeeQuote | None
@@ -78,7 +79,7 @@ class Ruling:
     """Yes: what to store beside the withdrawals: `spent`, and `own` of single addresses. For each output: `charges`, its charge
     beside its amount, `reasons` why it needs an approval, and `limited`, whether it counts towards limits of its address."""
 
-    balance: Balance
+    owned: Owned
     spent: Spent
     own: tuple[PayeeSpent, ...]
     fee: int
@@ -158,7 +159,7 @@ class Rules:
             self._check_worth(outputs, fee, now)
         charges = self._charges(facts, outputs, None if quoted is None else fee, now)
         charged = sum(charge.units for charge in charges)
-        self._check_balance(facts.balance, total - reserved.units, charged)
+        self._check_balance(facts.owned.balance, total - reserved.units, charged)
         limited = tuple((entry := facts.entries.get(o.to_address)) is not None and entry.limited for o in outputs)
         reasons = self._all_reasons(facts, outputs, now)
         payments = [
@@ -174,7 +175,7 @@ class Rules:
                 f"so many addresses with limits were paid in {self._coin.symbol} within 30 days that a batch can have only"
                 f" {MOST_OWN} more: pay to this one by itself",
             )
-        return Ruling(facts.balance, spent, tuple(own.values()), fee, charges, reasons, limited, facts.settings)
+        return Ruling(facts.owned, spent, tuple(own.values()), fee, charges, reasons, limited, facts.settings)
 
     def judge_link(self, tenant: TenantId, output: Output, now: int) -> Facts:
         """What can be told of a payment before its address is known: its amount and the balance. `output` has no address yet.
@@ -184,7 +185,7 @@ class Rules:
         quoted = None if facts.quote is None else facts.quote.fees.get(self._coin.slug)
         if quoted is not None and not self._merchant_pays:
             self._check_worth([output], quoted, now)
-        self._check_balance(facts.balance, output.amount, 0)
+        self._check_balance(facts.owned.balance, output.amount, 0)
         return facts
 
     def _check_balance(self, balance: Balance, units: int, charged: int) -> None:
@@ -250,8 +251,9 @@ class Rules:
     def _facts(self, tenant: TenantId, outputs: Sequence[Output]) -> Facts:
         coin, network = self._coin, self.network
         addresses = list(dict.fromkeys(output.to_address for output in outputs))
+        mine = balance_keys(tenant, coin.asset)
         wanted: list[tuple[type[Any], dict[str, str]]] = [
-            (Balance, {"tenant": tenant, "asset": coin.asset}),
+            *mine,
             (Spent, {"tenant": tenant, "asset": coin.asset}),
             (FeeQuote, {"network": coin.network}),
             (MerchantSettings, {"tenant": tenant}),
@@ -271,7 +273,7 @@ class Rules:
         wanted += [watched_key(network, form_of(self._addresses, network, a)) for a in addresses]
         own = [(PayeeSpent, {"tenant": tenant, "asset": coin.asset, "address": a}) for a in addresses]
         found = self._store.get_many([*wanted, *own] if together else wanted)
-        balance, spent, quote, settings, hot = found[:fixed]
+        spent, quote, settings, hot = found[len(mine) : fixed]
         entries: list[WhitelistEntry | None] = found[fixed : fixed + len(addresses)]
         grey = found[fixed + len(addresses) : fixed + 2 * len(addresses)]
         watched: list[Watched | None] = found[fixed + 2 * len(addresses) : fixed + 3 * len(addresses)]
@@ -281,7 +283,7 @@ class Rules:
             wanted = [key for key, entry in zip(own, entries, strict=True) if entry is not None and entry.limited]
             apart = self._store.get_many(wanted) if wanted else []
         return Facts(
-            balance=balance or Balance(tenant, coin.asset),
+            owned=owned_of(tenant, coin.asset, found[: len(mine)]),
             spent=spent or Spent(tenant, coin.asset),
             own={record.address: record for record in apart if record is not None},
             quote=quote,

@@ -23,7 +23,7 @@ from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order, pay
 from chalicelib.domain.withdrawals.withdrawals import FeeWait, PaymentOrder, Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work, time_order
 from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.base.awaited import with_awaited
+from chalicelib.usecases.base.awaited import shown, with_awaited
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views, views_now
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -99,13 +99,15 @@ def moved_in_line(before: Withdrawal, after: Withdrawal) -> list[Change]:
     return [Save(after)] if old == new else [Save(after), Close(old), Open(new)]
 
 
-def moved(store: Store, news: News, views: Views, balance: Balance, entry: JournalEntry) -> list[Change]:
+def moved(
+    store: Store, news: News, views: Views, balance: Balance, entry: JournalEntry, awaited: int | None = None
+) -> list[Change]:
     """The changes that post `entry` and keep the merchant's balance with it; tells when what is available changed, with what is
-    awaited: one read."""
+    `awaited`, in units: one read where that is None."""
     after = balance.after(entry)
     if after.available != balance.available:
         after = replace(after, emitted=after.emitted + 1)
-        record = views.balance(with_awaited(store, after))
+        record = views.balance(with_awaited(store, after) if awaited is None else shown(after, awaited))
         news.tell(after.tenant, "balance.updated", balance_object(after.asset), after.emitted, record)
     return [Post(entry), Save(after)]
 

@@ -80,7 +80,10 @@ class Withdrawals:
             withdrawal = withdrawal_of(rules, ruling, order, now)
             entry = ledger.withdrawal_reserved(withdrawal.id, now, tenant, Amount(coin.asset, withdrawal.reserved))
             views, news = views_now(catalogue, self._rates_of, now), News(now)
-            changes = [*begun(news, views, withdrawal), *moved(self._store, news, views, ruling.balance, entry)]
+            changes = [
+                *begun(news, views, withdrawal),
+                *moved(self._store, news, views, ruling.owned.balance, entry, ruling.owned.awaited),
+            ]
             changes += [Save(ruling.spent), *map(Save, ruling.own)]
 
             def stored(conflict: Conflict) -> Withdrawal:
@@ -148,7 +151,9 @@ class Withdrawals:
             changes = [
                 Save(batch),
                 Open(batch_work(batch)),
-                *moved(self._store, news, views_now(catalogue, self._rates_of, now), ruling.balance, entry),
+                *moved(
+                    self._store, news, views_now(catalogue, self._rates_of, now), ruling.owned.balance, entry, ruling.owned.awaited
+                ),
                 Save(ruling.spent),
                 *map(Save, ruling.own),
             ]
