@@ -10,7 +10,8 @@ import pytest
 from chalicelib.domain.catalogue.rates import ConstantRates, Rates
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
-from chalicelib.usecases.deposits import deposits as module
+from chalicelib.usecases.deposits import deposits, first_sight
+from chalicelib.usecases.deposits.late_rates import at_its_worth
 from chalicelib.wiring import services
 from tests.support.shop import Shop, open_shop
 from tests.support.stack import Stack
@@ -191,13 +192,13 @@ def test_within_percent_of_the_rest(shop: Shop, amount: str, status: str) -> Non
 
 def worth_now(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
     """From now on an ether is worth so many US dollars to late payments; None: nobody knows."""
-    real = module.at_its_worth
 
     def rated(deposit: Deposit, invoice: Invoice | None, rates: Any, now: int) -> Deposit:
         known = Rates() if value is None else ConstantRates({("eth", "USD"): value}, lambda: now)
-        return real(deposit, invoice, lambda realm: known, now)
+        return at_its_worth(deposit, invoice, lambda realm: known, now)
 
-    monkeypatch.setattr(module, "at_its_worth", rated)
+    for module in (deposits, first_sight):
+        monkeypatch.setattr(module, "at_its_worth", rated)
 
 
 def in_dollars(shop: Shop, **more: Any) -> dict[str, Any]:
