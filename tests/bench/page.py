@@ -48,11 +48,11 @@ def renewed(text: str, name: str, table: str) -> str:
 
 
 @cache
-def printed(bench: str, *options: str) -> str:
+def printed(bench: str) -> str:
     """What a bench prints; printed here as well. A budget that is not kept fails this run, and its figures are shown all the same.
     Raises Unknown."""
     print(f"== bench_{bench}", flush=True)
-    command = [sys.executable, str(BENCH / f"bench_{bench}.py"), *options]
+    command = [sys.executable, str(BENCH / f"bench_{bench}.py")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1_200, check=False)
     print(done.stdout, flush=True)
     if done.returncode not in (0, 1) or "Traceback" in done.stderr:
@@ -68,6 +68,14 @@ def table(head: str, rows: Iterator[str]) -> str:
     if not lines:
         raise Unknown(f"there is nothing for the table {head}")
     return "\n".join([f"|{head}|", "|" + "---|" * (head.count("|") + 1), *(f"|{line}|" for line in lines)])
+
+
+def tables(told: str) -> str:
+    """The tables that a bench prints itself, one below the other. Raises Unknown where there is none."""
+    groups = [block for block in re.split(r"(?:^(?!\|).*\n?)+", told, flags=re.MULTILINE) if block.strip()]
+    if not groups:
+        raise Unknown("there is no table")
+    return "\n\n".join(re.sub(r"([,;]) (?=\S)", r"\1", block.strip()) for block in groups)
 
 
 def requests(told: str) -> str:
@@ -148,10 +156,10 @@ SECTIONS: dict[str, Section] = {
     "matching": (("matching",), matching),
     "scans": (("scan_evm", "scan_tron", "scan_utxo"), scans),
     "collection": (("collection",), collection),
-    "throughput": (("throughput --markdown",), str.strip),
-    "growth": (("growth --markdown",), str.strip),
+    "throughput": (("throughput",), tables),
+    "growth": (("growth",), tables),
 }
-"""Benches whose output, one after the other, makes the table, and how. Of those with `--markdown` it is the table."""
+"""Benches whose output, one after the other, makes the table, and how."""
 
 
 def section(name: str, text: str) -> str:
@@ -159,7 +167,7 @@ def section(name: str, text: str) -> str:
     if name == "limits":
         return limits.table(limits.facts(between(text, "throughput")))
     benches, shaped = SECTIONS[name]
-    return shaped("\n".join(printed(*bench.split()) for bench in benches))
+    return shaped("\n".join(printed(bench) for bench in benches))
 
 
 def main() -> int:
@@ -171,7 +179,7 @@ def main() -> int:
         except (Unknown, subprocess.TimeoutExpired) as error:
             failed.append(f"{name} is not renewed: {error}")
     if not sys.argv[1:]:  # all that there is: the others have no table
-        shown = {bench.split()[0] for benches, _ in SECTIONS.values() for bench in benches}
+        shown = {bench for benches, _ in SECTIONS.values() for bench in benches}
         for bench in sorted(path.stem.removeprefix("bench_") for path in BENCH.glob("bench_*.py")):
             try:
                 if bench not in shown:

@@ -50,6 +50,13 @@ PRINTED: dict[Callable[[str], str], tuple[str, str]] = {
 MODEL = "|case|singles|8 groups|first|\n|---|---|---|---|\n|200/s, 100 merchants|9;6|154;152|x|\n|50/s, one merchant|9;6|54;37|x|\n"
 
 
+def test_tables_that_a_bench_prints_itself_are_taken_as_they_are() -> None:
+    told = "said\n\n|a|b|\n|---|---|\n|1, 2; x|2|\n\nmore:\n\n|c|\n|---|\n|3|\nbudget kept\n"
+    assert page.tables(told) == "|a|b|\n|---|---|\n|1,2;x|2|\n\n|c|\n|---|\n|3|"
+    with pytest.raises(page.Unknown):
+        page.tables("no table\n")
+
+
 @pytest.mark.parametrize("shaped", PRINTED, ids=lambda shaped: shaped.__name__)
 def test_what_a_bench_prints_becomes_a_table(shaped: Callable[[str], str]) -> None:
     told, row = PRINTED[shaped]
@@ -74,7 +81,7 @@ def test_every_table_has_its_place_on_the_page_and_its_bench() -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     for name, (benches, _) in page.SECTIONS.items():
         assert page.between(text, name)
-        assert all((page.BENCH / f"bench_{bench.split()[0]}.py").exists() for bench in benches)
+        assert all((page.BENCH / f"bench_{bench}.py").exists() for bench in benches)
     assert "|**" in limits.table(limits.facts(page.between(text, "throughput")))
 
 
