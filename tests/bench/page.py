@@ -140,6 +140,16 @@ def matching(told: str) -> str:
     return table("block|recipients|calls|CPU ms, 1,000 watched|10,000,000", rows())
 
 
+def seconds(told: str) -> str:
+    """Of each network the busiest case that was simulated as the service works, and its month."""
+    before, _, month = told.partition("\nA month")
+    cells = [line.strip("|").split("|") for line in before.splitlines() if line.startswith("|")]
+    p95 = {row[0]: f"{row[4]};{row[6]}" for row in cells if len(row) == 8}
+    prices = [line.strip("|").split("|") for line in month.splitlines() if line.startswith("|")][2:]
+    rows = (f"{row[0]}|{p95.get(row[0], '')}|{row[1]};{row[2]}|{row[3]};{row[4]}" for row in prices if len(row) == 5)
+    return table("network|p95 s; waits doubled|USD a month, idle; busy|million node requests, idle; busy", rows)
+
+
 def scans(told: str) -> str:
     shape = rf"^(.+?) \({NUMBER} kB\): raw {NUMBER} ms, reader {NUMBER} ms, ratio {NUMBER}"
     found = re.findall(shape, told, re.MULTILINE)
@@ -156,6 +166,7 @@ SECTIONS: dict[str, Section] = {
     "matching": (("matching",), matching),
     "scans": (("scan_evm", "scan_tron", "scan_utxo"), scans),
     "collection": (("collection",), collection),
+    "seconds": (("seconds",), seconds),
     "throughput": (("throughput",), tables),
     "growth": (("growth",), tables),
 }

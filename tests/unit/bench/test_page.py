@@ -37,6 +37,12 @@ PRINTED: dict[Callable[[str], str], tuple[str, str]] = {
         "tron: 300 transactions (562 kB): raw 5.49 ms, reader 8.34 ms, ratio 1.37 (budget 2, aim 1.5)\n",
         "|tron: 300|562|5.49|8.34|1.37|",
     ),
+    page.seconds: (
+        "8 payments:\n|network|s|n|p50|p95 s|p99|twice|budget|\n|tron|3|25|4.1|6.3|6.9|105.7|5|\n"
+        "50 payments, as the service does:\n|tron|3|150|2.7|4.8|5.8|6.8|5|\n"
+        "\nA month:\n\n|network|idle|busy|few|many|\n|---|---|---|---|---|\n|tron|1.1|38.3|1.8|4.4|\n",
+        "|tron|4.8;6.8|1.1;38.3|1.8;4.4|",
+    ),
     page.deliveries: (
         "1 x 1,000, 0 ms               196/s     2.60      1.20     1.40     1.62     1.60     2.00   1.40    391/s    113/s\n",
         "|1 x 1,000, 0 ms|2.60|1.20|1.40|1.60|196|391|113|",
