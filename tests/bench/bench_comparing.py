@@ -227,13 +227,9 @@ def measured() -> Measured:
 
 def main() -> int:
     m = measured()
-    print(f"a deposit leaves {m.chain_bytes:.0f} bytes in {m.chain_rows:.1f} rows of chain, ", end="")
-    print(f"{m.ledger_bytes:.0f} in {m.ledger_rows:.1f} of ledger", flush=True)
-    print(f"CPU: a row {1e6 * m.row_s:.0f} µs, a place {1e6 * m.place_s:.0f} µs, 500 balances {1e3 * m.program_s:.2f} ms")
+    tell(m)
     worst = 0
-    print(
-        "\n|10,000,000 addresses|hours of the slowest network, node 100 ms|250 ms|USD a day, 100 ms|250 ms|\n|---|---|---|---|---|"
-    )
+    print("|10,000,000 addresses|hours of the slowest network; nodes 100 ms, 250 ms|USD a day; 100 ms, 250 ms|\n|---|---|---|")
     for name, spread in CASES.items():
         hours, usd = [], []
         for node_s in (0.1, 0.25):
@@ -241,10 +237,17 @@ def main() -> int:
             hours.append(max(work.seconds for work in works) / 3600)
             usd.append(sum(work.usd for work in works))
         worst |= hours[0] > HOURS or max(usd) > USD
-        print(f"|{name}|{hours[0]:.1f}|{hours[1]:.1f}|{usd[0]:.2f}|{usd[1]:.2f}|")
-    parts = {part.__name__: part("ethereum", ADDRESSES, m, 0.1) for part in (emptied, holding, gone_round)}
-    print("\nethereum alone, node 100 ms:", ", ".join(f"{n} {w.seconds / 3600:.2f} h {w.usd:.2f} USD" for n, w in parts.items()))
+        print(f"|{name}|{hours[0]:.1f};{hours[1]:.1f}|{usd[0]:.2f};{usd[1]:.2f}|")
     return int(worst)
+
+
+def tell(m: Measured) -> None:
+    """What was measured, and the parts of one network's day."""
+    print(f"a deposit leaves {m.chain_bytes:.0f} bytes in {m.chain_rows:.1f} rows of chain, ", end="")
+    print(f"{m.ledger_bytes:.0f} in {m.ledger_rows:.1f} of ledger", flush=True)
+    print(f"CPU: a row {1e6 * m.row_s:.0f} µs, a place {1e6 * m.place_s:.0f} µs, 500 balances {1e3 * m.program_s:.2f} ms")
+    parts = {part.__name__: part("ethereum", ADDRESSES, m, 0.1) for part in (emptied, holding, gone_round)}
+    print("ethereum alone, node 100 ms:", ", ".join(f"{n} {w.seconds / 3600:.2f} h {w.usd:.2f} USD" for n, w in parts.items()))
 
 
 if __name__ == "__main__":

@@ -128,6 +128,11 @@ def collection(told: str) -> str:
     return table("deposit|write units|read units|AWS calls|a million", rows())
 
 
+def comparing(told: str) -> str:
+    rows = [line.strip("|") for line in told.splitlines() if line.startswith(("|all on ", "|spread over "))]
+    return table("10,000,000 addresses|hours of the slowest network; nodes 100 ms, 250 ms|USD a day; 100 ms, 250 ms", iter(rows))
+
+
 def matching(told: str) -> str:
     shape = rf"^(.+): {NUMBER} movements, {NUMBER} watched: {NUMBER} calls, {NUMBER} keys, .* {NUMBER} ms CPU$"
 
@@ -160,6 +165,7 @@ def scans(told: str) -> str:
 Section = tuple[tuple[str, ...], Callable[[str], str]]
 SECTIONS: dict[str, Section] = {
     "requests": (("requests",), requests),
+    "comparing": (("comparing",), comparing),
     "paid": (("requests",), paid),
     "deliveries": (("deliveries",), deliveries),
     "signatures": (("signatures",), signatures),

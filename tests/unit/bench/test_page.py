@@ -28,6 +28,10 @@ PRINTED: dict[Callable[[str], str], tuple[str, str]] = {
         "the native coin: calls 41.0 (kms 41.0)\n",
         "|the native coin|91|54|41|$64|",
     ),
+    page.comparing: (
+        "a deposit leaves 1139 bytes\n|addresses|hours|USD a day|\n|---|---|---|\n|all on tron|2.9;5.3|3.50;3.57|\n",
+        "|all on tron|2.9;5.3|3.50;3.57|",
+    ),
     page.matching: (
         "bsc: 9 movements, 1,000 watched: 6 calls, 535 keys, 535 read units, 20.3 ms CPU\n"
         "bsc: 9 movements, 10,000,000 watched: 6 calls, 535 keys, 535 read units, 25.3 ms CPU\n",
