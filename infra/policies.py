@@ -330,7 +330,8 @@ DEMO_FUNCTIONS: dict[str, Rights] = {
             ),
         },
         log_names=("-demo_reset",),
-        sends=("relay",),
+        # Ticks: its polls are those of busy networks.
+        sends=("relay", "ticks"),
         only={"tenants": ("tally#", ("DeleteItem", "ConditionCheckItem"))},
     ),
 }

@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 VERSION = "1"
-FROM = 240
-"""Payments of a block, or due in one look, from which on they are shared out: fewer take a poll about as long as a cold function
-needs to begin."""
-SHARE = 120
-"""Payments of one message: half a second of a function's processor, and a message of 9 KB."""
+FROM = 120
+"""Payments of a block, or due behind the first hundred, from which on they are shared out: fewer take a poll, with its third of a
+processor, about as long as a cold function needs to begin (5 ms of processor each in groups, tests/bench/bench_groups.py)."""
+SHARE = 60
+"""Payments of one message: a third of a second of a function's processor, and a message of 4 KB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -371,12 +371,12 @@ def test_a_withdrawal_that_was_committed_unheard_is_one(shop: Shop, monkeypatch:
     """The store says that it is busy although the transaction went through: the same token asks again, and it is done once."""
     real, tokens = commit.write, []
 
-    def unheard(models: Any, changes: Any, token: str) -> None:
+    def unheard(models: Any, changes: Any, token: str, *more: Any) -> None:
         tokens.append(token)
         if len(tokens) == 1:
-            real(models, changes, token)
+            real(models, changes, token, *more)
             raise commit.Busy
-        real(models, changes, token)
+        real(models, changes, token, *more)
 
     monkeypatch.setattr(commit, "write", unheard)
     withdrawal = shop.withdraw("0.75")
