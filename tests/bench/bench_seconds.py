@@ -28,6 +28,7 @@ from chalicelib.domain.catalogue.catalogue import Network, default_networks  # n
 from chalicelib.domain.scanning.ticks import TickLease, is_late, planned  # noqa: E402
 from chalicelib.usecases.base.side_by_side import AT_ONCE  # noqa: E402
 from chalicelib.usecases.deposits.groups import MOST  # noqa: E402
+from chalicelib.usecases.scanning.sharing import FROM, SHARE  # noqa: E402
 
 RATE, COINS, MERCHANTS = 50, 2, 50
 MINUTES = 4
@@ -86,9 +87,8 @@ WORK = {
     "look": Work(reads=1, nodes=2, cpu=4),  # cursor; tip and the cursor's hash
     "blocks": Work(reads=6, transactions=1, nodes=3, cpu=25),  # catalogue, recipients, list; blocks, receipts, traces
     "pass": Work(transactions=1, cpu=4),
-    # Calls: what a payment adds to an empty block in tests/bench/costs.md, without reading and listing the block. CPU: half of what
-    # recording and crediting take together in tests/bench/bench_groups.py, on a busy machine.
-    "payment": Work(reads=5, transactions=1, sends=1, cpu=9.9),
+    # tests/bench/bench_throughput.py: a payment's detection alone, 5 calls.
+    "payment": Work(reads=3, transactions=1, sends=1, cpu=7.7),
     "row": Work(reads=2, transactions=3, sends=1, cpu=6),  # relay: events, deliveries
     "batch": Work(reads=6, transactions=2, cpu=8),  # deliver: lease, due deliveries, endpoint
     "end": Work(reads=1, transactions=1, cpu=3),  # confirm finds nothing; lease
@@ -98,11 +98,22 @@ WORK = {
 @dataclass(frozen=True)
 class How:
     """`threads` record at once, and up to `together` payments of a merchant in one transaction. Each but the first costs `in_group`
-    of one payment's CPU: 4.7 ms each in groups of twelve, where one alone takes 19.8 (tests/bench/bench_groups.py)."""
+    of one payment's CPU: 3.4 ms each in groups of twelve, where one alone takes 7.7 (tests/bench/bench_throughput.py)."""
 
     threads: int
     together: int
-    in_group: float = 0.17
+    shares: bool = False
+    in_group: float = 0.39
+
+
+def _shares(groups: list[list[Payment]]) -> list[list[list[Payment]]]:
+    """Groups in shares of at most `SHARE` payments."""
+    found: list[list[list[Payment]]] = [[]]
+    for group in groups:
+        if sum(map(len, found[-1])) + len(group) > SHARE:
+            found.append([])
+        found[-1].append(group)
+    return found
 
 
 @dataclass
@@ -182,20 +193,33 @@ class Run:
         return end + self._work("end", "tick"), left
 
     def _record(self, now: float, seen: list[Payment]) -> tuple[float, list[Payment]]:
-        groups = self._groups(seen)
+        """When the last payment is recorded, and what there was no time for. A crowded block is shared out."""
+        groups, ends, left = self._groups(seen), [now], []
+        shared = self.network.family != "utxo" and len(seen) >= FROM and self.how.shares
+        for place, share in enumerate(_shares(groups) if shared else [groups]):
+            begin = now + place * self._wait("send") + (self._of_another() if place else 0.0)
+            end, late = self._by_one(begin, share)
+            ends.append(end)
+            left += late
+        return max(ends), left
+
+    def _of_another(self) -> float:
+        """What a function takes that is asked for a share, until it has read the block."""
+        return self._wait("queue") + self._maybe_cold() + self._work("blocks", "tick")
+
+    def _by_one(self, now: float, groups: list[list[Payment]]) -> tuple[float, list[Payment]]:
         lanes = [now] * (1 if self.network.family == "utxo" else self.how.threads)
         cpu, until, left = now, now + READING_S * 1000, []
-        heapq.heapify(lanes)
+        work, luck = WORK["payment"], self.luck
         for group in groups:
             begin = heapq.heappop(lanes)
             if begin > until:
                 left += group
                 heapq.heappush(lanes, begin)
                 continue
-            work = WORK["payment"]
             burnt = work.cpu * (1 + (len(group) - 1) * self.how.in_group) * VCPU_MB / MEMORY["tick"]
             cpu = max(cpu, begin) + burnt  # threads share one processor
-            end = max(begin + burnt + work.waits(self.luck, self.times), cpu)
+            end = max(begin + burnt + work.waits(luck, self.times), cpu)
             heapq.heappush(lanes, end)
             self.recorded += [(end, payment) for payment in group]
         return max(lanes), left
@@ -245,7 +269,9 @@ def percentile(values: list[float], part: float) -> float:
 
 HOWS = {
     "one after the other": How(1, 1),
-    f"in groups of up to {MOST} of a merchant, {AT_ONCE} at once, as the service does": How(AT_ONCE, MOST),
+    f"in groups of up to {MOST} of a merchant, {AT_ONCE} at once, shared out from {FROM} payments on, as the service does": How(
+        AT_ONCE, MOST, True
+    ),
 }
 
 
@@ -290,6 +316,25 @@ def month(network: Network, busy: bool) -> tuple[float, float]:
     return functions + messages + store, requests
 
 
+def markdown(networks: list[Network]) -> bool:
+    """Print all of it as one table, for the page; whether the budget is kept."""
+    _, now = HOWS
+    accounts = sum(network.family != "utxo" for network in networks)
+    kept = True
+    head = "network|p95 s, 50/s over six|on it|USD a month|busy|requests|busy"
+    print(f"|{head}|\n|{'---|' * (head.count('|') + 1)}")
+    for network in networks:
+        cells = []
+        for rate in (RATE / accounts, RATE):
+            took = [percentile(Run(network, HOWS[now], rate, times).latencies(), 0.95) for times in (1, 2)]
+            kept = kept and (rate == RATE or took[0] <= BUDGET_MS[network.family])
+            cells.append(";".join(f"{each / 1000:.1f}" for each in took))
+        (idle, few), (busy, many) = month(network, False), month(network, True)
+        alone = "" if network.family == "utxo" else cells[1]
+        print(f"|{network.slug}|{cells[0]}|{alone}|{idle:.0f}|{busy:.0f}|{few / 1e6:.1f}M|{many / 1e6:.1f}M|")
+    return kept
+
+
 def prices(networks: list[Network]) -> None:
     print("\nA month (us-east-1, on paper), without the payments' own cost:\n")
     print("|network|idle USD|busy day and night USD|a node's requests idle, millions|busy, millions|")
@@ -306,8 +351,13 @@ def prices(networks: list[Network]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Seconds to the webhook, and the price of busy networks.")
     parser.add_argument("--measure", action="store_true", help="measure a local stack with nodes and the deployed clock, too")
-    measured = parser.parse_args().measure
+    parser.add_argument("--markdown", action="store_true", help="print the page's table alone")
+    asked = parser.parse_args()
     networks = default_networks("live")
+    if asked.markdown:
+        if not markdown(networks):
+            raise SystemExit(1)
+        return
     print("|wait|p50 ms|p99 ms|source|\n|---|---|---|---|")
     for name, wait in WAITS.items():
         print(f"|{name}|{wait.p50:g}|{wait.p99:g}|{wait.source}|")
@@ -317,7 +367,7 @@ def main() -> None:
     kept = seconds(networks, now, RATE / len(accounts))
     seconds(accounts, now, RATE)
     prices(networks)
-    if measured:
+    if asked.measure:
         from tests.bench.measured_seconds import measure
 
         measure()
