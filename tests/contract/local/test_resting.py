@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import time
 import urllib.request
@@ -17,7 +19,7 @@ from chalicelib.usecases.ports.changes import Close, Open
 from chalicelib.wiring import services
 from infra.local import pump as pump_module
 from infra.local.aws import LocalAws
-from infra.local.pace import GIVEN_UP_AFTER, PATIENT, REST_AFTER, Pace, open_kinds
+from infra.local.pace import GIVEN_UP_AFTER, PATIENT, REST_AFTER, REST_SECONDS, Pace, open_kinds
 from infra.local.pump import Pump
 from infra.local.server import Server
 from tests.support.running import Running, free_port
@@ -104,7 +106,7 @@ def test_schedules_wait_while_it_rests_and_a_request_wakes_them(aws: LocalAws, m
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    stack = Running(tmp_path, free_port())
+    stack = Running(tmp_path, free_port(), SANDBOX_BLOCK_SECONDS="1")  # tests have a chain without a clock else
     try:
         yield stack
     finally:
@@ -118,11 +120,33 @@ def cpu_seconds(pid: int) -> float:
 
 @pytest.mark.sweep
 @pytest.mark.slow
-def test_a_stack_that_nobody_asks_takes_little_of_a_core(running: Running) -> None:
-    """By the CPU that the process got in a minute: a busy machine makes it no dearer."""
-    running.wait_until_up()
+def test_a_stack_that_nobody_asks_takes_little_of_a_core_and_wakes_at_once(running: Running) -> None:
+    """By the CPU that the process got in a minute: a busy machine makes it no dearer. A payment afterwards takes its twelve blocks,
+    one a second, and not the rest's twenty seconds besides."""
+    told = running.wait_until_up()
     time.sleep(REST_AFTER + 5)
     before, began = cpu_seconds(running.process.pid), time.monotonic()
     time.sleep(60)
     share = (cpu_seconds(running.process.pid) - before) / (time.monotonic() - began)
     assert 0 < share <= MOST_OF_A_CORE, f"{share:.3f} of a core"
+
+    def call(method: str, path: str, body: Any = None) -> Any:
+        headers = {"X-Api-Key": told["keys"]["client_test"], "Content-Type": "application/json"}
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
+        connection.request(method, f"/api{path}", None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        found = json.loads(answer.read())
+        connection.close()
+        assert answer.status in (200, 201), found
+        return found
+
+    invoice = call("POST", "/v1/invoices", {"currency": "eth", "amount": 0.05})
+    payment = {"address": invoice["address"], "network": "ethereum", "coin": "eth", "amount": 0.05}
+    call("POST", "/v1/sandbox/deposits", payment)
+    paid, seen = time.monotonic(), 0.0
+    while (status := call("GET", f"/v1/invoices?id={invoice['id']}")["status"]) != "completed":
+        if status == "confirming":
+            seen = seen or time.monotonic()
+        assert time.monotonic() < paid + 60, status
+        time.sleep(0.2 if not seen else 1.0)  # a test key may ask a hundred times a minute
+    assert 0 < seen - paid < REST_SECONDS / 2, "it was seen by a poll that did not wait for the rest to pass"
