@@ -90,10 +90,10 @@ def test_a_payment_that_can_not_go_on_holds_up_neither_its_merchant_nor_others(
     single = other.withdraw("0.25")
     real = services().payouts.pay
 
-    def pay(tenant: object, id: str) -> object:
+    def pay(tenant: object, id: str, slot: int) -> object:
         if id == broken:
             raise ValueError("nobody thought of that")
-        return real(tenant, id)  # type: ignore[arg-type]
+        return real(tenant, id, slot)  # type: ignore[arg-type]
 
     monkeypatch.setattr(services().payouts, "pay", pay)
     shop.turn()
