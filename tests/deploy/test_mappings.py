@@ -82,7 +82,7 @@ def test_it_sets_what_chalice_can_not_and_may_be_run_again(deployed: Deployed, c
     assert main(["--stage", STAGE, "mappings", "--check"]) == 0
     capsys.readouterr()
     assert main(["--stage", STAGE, "mappings"]) == 0
-    assert capsys.readouterr().out.splitlines() == ["all 7 consumers of stage prod get their messages, and what they answer counts"]
+    assert capsys.readouterr().out.splitlines() == ["all 9 consumers of stage prod get their messages, and what they answer counts"]
 
 
 def test_a_doubled_mapping_is_set_and_reported(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
