@@ -39,7 +39,6 @@ R = TypeVar("R")
 CATALOGUE_SECONDS = 30.0
 """For rates too."""
 _BATCH = 100  # keys in one BatchGetItem
-_PUT = 25  # items in one BatchWriteItem
 _BUSY_TRIES = 6
 
 
@@ -225,21 +224,7 @@ class DynamoStore:
 
     def put_all(self, records: Sequence[Any], /) -> None:
         """Store `records` one by one, whatever lies in their places; 25 a round trip. Raises Unavailable; some may be stored."""
-        items = [self.models.item(record) for record in records]
-        left = [(item.Meta.table_name, {"PutRequest": {"Item": item.serialize()}}) for item in items]
-        for attempt in range(_BUSY_TRIES + len(left) // _PUT):
-            if not left:
-                return
-            request: dict[str, list[Any]] = {}
-            for table, put in left[:_PUT]:
-                request.setdefault(table, []).append(put)
-            answer = self._call("BatchWriteItem", {"RequestItems": request})
-            unwritten = [(table, put) for table, puts in answer.get("UnprocessedItems", {}).items() for put in puts]
-            left = [*unwritten, *left[_PUT:]]
-            if unwritten:
-                time.sleep(random.uniform(0.01, 0.02 * 2**attempt))  # noqa: S311 - the table is throttled: let it breathe
-        if left:
-            raise Unavailable("the store takes no more for now")
+        alone.put_all(self._call, [self.models.item(record) for record in records])
 
     def remove(self, kind: type[Any], /, **key: str) -> bool:
         """Remove one record by itself; whether it was there. Raises Unavailable."""

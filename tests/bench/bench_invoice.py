@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 os.environ.update({"STAGE": "local", "WEBHOOKS_ALLOW_PRIVATE": "true", "SANDBOX_BLOCK_SECONDS": "0", "RECONCILE_PAGE": "0"})
 
 from tests.bench.accounting import Account, accounted  # noqa: E402
+from tests.bench.receiving import receiver  # noqa: E402
 from tests.support.stack import Stack  # noqa: E402
 
 FEW, MANY = 4, 14
@@ -185,35 +186,16 @@ def keys_of(stack: Stack, name: str, realm: Any) -> list[str]:
     return [make_key(services(), owner, realm, "client", ["full"], "bench") for _ in range(KEYS)]
 
 
-def receiver() -> int:
-    """A merchant who answers 200 to everything; its port."""
-    import threading
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return int(server.server_address[1])
-
-
 def both(stack: Stack, ground: Ground, keys: Iterator[str]) -> tuple[Price, Price]:
     """The price without webhooks, and with one endpoint that takes every event."""
     stack.drain(hurry=True)  # nothing of before is left to do when payments are counted
     stack._fresh = stack.snapshot()
     quiet = price(stack, ground, keys)
-    hook = stack.call("POST", "/v1/webhooks", next(keys), {"url": f"http://127.0.0.1:{receiver()}/hook", "events": ["*"]})
-    assert hook.status == 201, hook.body
-    stack._fresh = stack.snapshot()
-    return quiet, price(stack, ground, keys)
+    with receiver() as merchant:
+        hook = stack.call("POST", "/v1/webhooks", next(keys), {"url": merchant.url(), "events": ["*"]})
+        assert hook.status == 201, hook.body
+        stack._fresh = stack.snapshot()
+        return quiet, price(stack, ground, keys)
 
 
 def told(what: str, found: Price) -> str:

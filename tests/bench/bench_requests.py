@@ -32,6 +32,7 @@ os.environ.update({"STAGE": "local", "WEBHOOKS_ALLOW_PRIVATE": "true", "SANDBOX_
 
 from infra.local.aws import start_aws  # noqa: E402
 from tests.bench.accounting import accounted, again  # noqa: E402
+from tests.bench.receiving import receiver  # noqa: E402
 from tests.support.stack import Stack, first_stack  # noqa: E402
 
 ROUNDS = 100
@@ -258,34 +259,16 @@ def main() -> int:
     stack.drain(hurry=True)  # nothing of before is left to do when payments are counted
     stack._fresh = stack.snapshot()
     units(stack, turns)
-    hook = stack.call("POST", "/v1/webhooks", next(turns), {"url": f"http://127.0.0.1:{_receiver()}/hook", "events": ["*"]})
-    assert hook.status == 201, hook.body
-    stack._fresh = stack.snapshot()
-    print("with one webhook endpoint that takes every event:")
-    units(stack, turns)
+    with receiver() as merchant:
+        hook = stack.call("POST", "/v1/webhooks", next(turns), {"url": merchant.url(), "events": ["*"]})
+        assert hook.status == 201, hook.body
+        stack._fresh = stack.snapshot()
+        print("with one webhook endpoint that takes every event:")
+        units(stack, turns)
     stack.aws.stop()
     throughput()
     print(f"budget {BUDGET} x the floor: {'kept' if kept else 'BROKEN'}")
     return 0 if kept else 1
-
-
-def _receiver() -> int:
-    """A merchant who answers 200 to everything; its port."""
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return int(server.server_address[1])
 
 
 if __name__ == "__main__":

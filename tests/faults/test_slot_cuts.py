@@ -7,7 +7,6 @@ paid once, and the wallets have together what they have when nothing fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 
 import pytest
 
@@ -21,9 +20,9 @@ from infra.local.aws import Snapshot
 from tests.support.cuts import Cutter, Died, install
 from tests.support.reconciling import suspected
 from tests.support.shop import ETHER, THIRST, Shop, open_shop
-from tests.support.slots import add_slot, fund
+from tests.support.slots import larger_than_each
 from tests.support.stack import Stack
-from tests.support.treasury import booked, cold, plan
+from tests.support.treasury import booked
 
 pytestmark = [pytest.mark.slow, pytest.mark.sweep]
 READS = ("Get", "Query", "BatchGet", "TransactGet", "node ")
@@ -37,23 +36,11 @@ def shop(stack: Stack) -> Iterator[Shop]:
         yield opened
 
 
-def waiting(shop: Shop) -> str:
-    """A withdrawal of 2 ETH, where the first slot has 1.5 and the second 1."""
-    first, second = shop.hot().address, add_slot(shop, 1)
-    fund(shop, second, "1", "eth")
-    plan(shop, "cold", "eth", first, cold(shop), str(Decimal(booked(shop, first, "eth")) / ETHER - Decimal("1.5")))
-    for _ in range(2):
-        shop.turn()
-        shop.mine()
-    shop.turn()
-    return shop.withdraw("2")
-
-
 class Way:
     """The same way again and again, from the same state."""
 
     def __init__(self, shop: Shop, cutter: Cutter) -> None:
-        self.shop, self.cutter, self.asked = shop, cutter, waiting(shop)
+        self.shop, self.cutter, self.asked = shop, cutter, larger_than_each(shop)[0]
         self.start: Snapshot = shop.stack.snapshot()
         self.shift = services().clock.shift_ms
 

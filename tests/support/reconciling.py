@@ -25,11 +25,18 @@ def second_look(shop: Shop) -> None:
 
 
 def compared(shop: Shop) -> ComparisonReport:
-    """One whole run."""
-    run = run_of(shop)
+    """One whole run, ordered."""
     services().reconciliations.order("test", None)
+    found = run_through(shop)
+    shop.wait(1)
+    return found
+
+
+def run_through(shop: Shop) -> ComparisonReport:
+    """The run that is due now, up to its end."""
+    run = run_of(shop)
     assert run.begin()
-    for _ in range(60):
+    for _ in range(90):
         step = run.step()
         if step == "idle":
             break
@@ -37,7 +44,6 @@ def compared(shop: Shop) -> ComparisonReport:
             second_look(shop)
     found = services().store.get(ComparisonReport, network=shop.realm_network().id)
     assert found is not None and step == "idle"
-    shop.wait(1)
     return found
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.wiring import services
-from tests.support.shop import Shop
+from tests.support.shop import ETHER, Shop
+from tests.support.treasury import booked, cold, plan
 
 
 def add_slot(shop: Shop, slot: int, **more: Any) -> str:
@@ -22,3 +24,16 @@ def fund(shop: Shop, address: str, amount: str, coin: str) -> None:
     shop.pay(address, amount, coin)
     shop.mine()
     shop.turn()
+
+
+def larger_than_each(shop: Shop) -> tuple[str, str, str]:
+    """A withdrawal of 2 ETH where the first slot has 1.5 and the second 1; its id, and the addresses of the two."""
+    first, second = shop.hot().address, add_slot(shop, 1)
+    fund(shop, second, "1", "eth")
+    plan(shop, "cold", "eth", first, cold(shop), str(Decimal(booked(shop, first, "eth")) / ETHER - Decimal("1.5")))
+    for _ in range(2):
+        shop.turn()
+        shop.mine()
+    shop.turn()
+    assert booked(shop, first, "eth") < 16 * ETHER // 10
+    return shop.withdraw("2"), first, second

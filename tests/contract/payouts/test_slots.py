@@ -6,7 +6,6 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
 
 import pytest
 
@@ -25,9 +24,9 @@ from infra import cli
 from tests.support.collected_deposits import moves
 from tests.support.reconciling import suspected
 from tests.support.shop import ETHER, THIRST, Shop, open_shop
-from tests.support.slots import add_slot, fund
+from tests.support.slots import add_slot, fund, larger_than_each
 from tests.support.stack import Stack
-from tests.support.treasury import booked, cold, plan
+from tests.support.treasury import booked
 
 
 @pytest.fixture
@@ -260,19 +259,6 @@ def test_one_key_is_in_one_slot(shop: Shop) -> None:
         wired.wallets.registering(None, network, "hot", by="a test", slot=1).run()
     stored = wired.store.get(Network, id=network.id)
     assert (stored.payout_slots, network_parts(stored.id)[1]) == (2, "ethereum")
-
-
-def larger_than_each(shop: Shop) -> tuple[str, str, str]:
-    """A withdrawal of 2 ETH where the first slot has 1.5 and the second 1; its id, and the addresses of the two."""
-    first, second = shop.hot().address, add_slot(shop, 1)
-    fund(shop, second, "1", "eth")
-    plan(shop, "cold", "eth", first, cold(shop), str(Decimal(booked(shop, first, "eth")) / ETHER - Decimal("1.5")))
-    for _ in range(2):
-        shop.turn()
-        shop.mine()
-    shop.turn()
-    assert booked(shop, first, "eth") < 16 * ETHER // 10
-    return shop.withdraw("2"), first, second
 
 
 def test_a_payout_larger_than_every_slot_waits_for_a_move_between_them(shop: Shop) -> None:

@@ -19,7 +19,7 @@ from chalicelib.usecases.reconciliation import walk
 from chalicelib.usecases.reconciliation.accounts import LooksAtNow
 from chalicelib.wiring import services
 from chalicelib.wiring.reconciliation import ReconciliationWiring
-from tests.support.reconciling import THIEF, USDT, run_of, second_look, sums
+from tests.support.reconciling import THIEF, USDT, run_of, run_through, sums
 from tests.support.shop import ETHER, Shop, open_shop
 from tests.support.stack import Stack
 
@@ -46,17 +46,7 @@ def steal(shop: Shop, address: str, units: int) -> None:
 def a_day(shop: Shop) -> ComparisonReport:
     """The next daily run."""
     shop.wait(EVERY_MS // 1000 + 1)
-    run = run_of(shop)
-    assert run.begin()
-    for _ in range(90):
-        step = run.step()
-        if step == "idle":
-            break
-        if step == "waits":
-            second_look(shop)
-    found = services().store.get(ComparisonReport, network=shop.realm_network().id)
-    assert found is not None and step == "idle"
-    return found
+    return run_through(shop)
 
 
 def state(shop: Shop) -> Comparison:
