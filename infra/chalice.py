@@ -9,15 +9,27 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
+from zipfile import ZIP_STORED
 
 from chalice.deploy import deployer
 from chalice.deploy.packager import LambdaDeploymentPackager
+from chalice.utils import OSUtils
 
 from infra.package import pack
 
 
+class _Storing(OSUtils):
+    """What Chalice packs is only read again here: it need not be compressed for that, which takes as long as compressing ours."""
+
+    ZIP_DEFLATED = ZIP_STORED
+
+
 class Packager(LambdaDeploymentPackager):
     """Chalice's packager of functions; what is deployed is our package, made of Chalice's and laid beside it."""
+
+    def __init__(self, osutils: OSUtils, *arguments: Any, **named: Any) -> None:
+        super().__init__(_Storing(), *arguments, **named)
 
     def create_deployment_package(self, project_dir: str, python_version: str) -> str:
         whole = Path(super().create_deployment_package(project_dir, python_version))
