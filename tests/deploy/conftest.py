@@ -45,10 +45,11 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
     return shared
 
 
-def run_python(folder: Path, *arguments: str, seconds: float = 240) -> str:
-    """Run Python with these arguments in a folder; its output. The test fails with what it said when it fails."""
+def run_python(folder: Path, *arguments: str, seconds: float = 240, **environment: str) -> str:
+    """Run Python with these arguments in a folder, with these variables besides; its output. The test fails with what it said when
+    it fails."""
     # What the tests have set for themselves, and no deployment accepts.
-    env = {name: value for name, value in os.environ.items() if name != "WEBHOOKS_ALLOW_PRIVATE"}
+    env = {name: value for name, value in os.environ.items() if name != "WEBHOOKS_ALLOW_PRIVATE"} | environment
     done = subprocess.run(
         [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=seconds, check=False, env=env
     )

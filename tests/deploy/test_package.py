@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import platform
+import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from infra.local.keeper import installing
 from infra.package import LEFT_OUT, SERVICES
 from tests.deploy.conftest import ROOT, copy_project, made_once, run_python
 from tests.deploy.declared import API, CHALICE, function_settings, functions
@@ -21,6 +24,7 @@ pytestmark = pytest.mark.slow
 STAGE = "prod"
 ZIPPED, UNZIPPED = 45_000_000, 130_000_000
 """Budgets in bytes: 32.4 and 92.5 million are used. Lambda takes 50 million directly, and 250 unzipped."""
+WHEELS = ROOT / ".local" / "wheels"
 ON_LAMBDAS_PLATFORM = sys.platform == "linux" and platform.machine() == "x86_64"
 
 _IMPORT_ALL = """
@@ -56,17 +60,34 @@ for service in [*json.loads(sys.argv[2]), "ec2"]:
 
 @pytest.fixture(scope="module")
 def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that Chalice wrote, the package unzipped in `unzipped`. pip downloads what is pinned: a minute, once in a run."""
+    """The folder that Chalice wrote, the package unzipped in `unzipped`. Once in a run."""
     return made_once(tmp_path_factory, "package", _package) / "project" / "out"
 
 
 def _package(folder: Path) -> None:
     copy = copy_project(folder)
     out = copy / "out"
-    said = run_python(ROOT, "-m", "infra.chalice", "--project-dir", str(copy), "package", "--stage", STAGE, str(out))
+    pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(_wheels())} if ON_LAMBDAS_PLATFORM else {}
+    said = run_python(ROOT, "-m", "infra.chalice", "--project-dir", str(copy), "package", "--stage", STAGE, str(out), **pip)
     assert "Could not install dependencies" not in said
     with zipfile.ZipFile(out / "deployment.zip") as archive:
         archive.extractall(out / "unzipped")
+
+
+def _wheels() -> Path:
+    """A folder with what is pinned and what that needs, for Lambda, as the index has it. Kept until a pin changes: pip weighs each
+    of 90,000 files in the index, which takes longer than making the package."""
+    pinned = (ROOT / "requirements.txt").read_bytes() + sys.version.encode()
+    kept = WHEELS / hashlib.sha256(pinned).hexdigest()[:16]
+    with installing(WHEELS):
+        if not kept.exists():
+            for old in WHEELS.glob("*/"):
+                shutil.rmtree(old)
+            making = kept.with_suffix(".making")
+            for_lambda = ["--only-binary=:all:", "--platform=manylinux2014_x86_64", f"--dest={making}"]
+            run_python(ROOT, "-m", "pip", "download", "--quiet", *for_lambda, "--requirement=requirements.txt")
+            making.rename(kept)
+    return kept
 
 
 @pytest.fixture(scope="module")
