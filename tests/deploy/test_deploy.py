@@ -1,8 +1,8 @@
 """`python -m infra.chalice deploy` against moto: what app.py and config.json declare is what stands there afterwards, and stays so
 the next time.
 
-What is packed is test_package.py's matter. Here the package holds our own code alone: uploading 32 MB for each of the
-functions, twice, would take most of a minute and show nothing more.
+What is packed is test_package.py's matter. Here the package holds app.py alone: uploading 32 MB for each of the functions, twice,
+would take most of a minute and show nothing more.
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
-from moto.apigateway.models import APIGatewayBackend
+from moto.apigateway.models import APIGatewayBackend, Resource
 
 _state = SimpleNamespace(installed=False)
+_PATH = "_gateway_path"
 _ONLY_SWAGGER = ("consumes", "produces", "schemes", "parameters", "responses")
 
 
@@ -25,6 +26,7 @@ def repair_apigateway() -> None:
     APIGatewayBackend.import_rest_api = _translating(APIGatewayBackend.import_rest_api, 0)  # type: ignore[method-assign]
     APIGatewayBackend.put_rest_api = _translating(APIGatewayBackend.put_rest_api, 1)  # type: ignore[method-assign]
     APIGatewayBackend.put_integration = _with_defaults(APIGatewayBackend.put_integration)  # type: ignore[method-assign]
+    _remember_paths()
     _state.installed = True
 
 
@@ -79,3 +81,16 @@ def _with_defaults(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(self, *args, **{**defaults, **kwargs})
 
     return integration
+
+
+def _remember_paths() -> None:
+    """moto asks each resource's parents for their paths whenever it looks for one of them. A resource's own never changes."""
+    find = Resource.get_path
+
+    def path(self: Resource) -> str:
+        known = vars(self).get(_PATH)
+        if known is None:
+            known = vars(self)[_PATH] = find(self)
+        return str(known)
+
+    Resource.get_path = path  # type: ignore[method-assign]
