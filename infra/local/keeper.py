@@ -90,7 +90,7 @@ class Kept:
                 if time.monotonic() > deadline:
                     self.stop()
                     raise RuntimeError(f"{self.name} does not answer within {seconds:g} seconds")
-                time.sleep(0.01)
+                time.sleep(0.03)
             if is_ready and alive(self.pid):
                 return
             # Someone else took the port in between: the node ends by itself then.
