@@ -39,6 +39,7 @@ def template_body() -> str:
 
 _LIST = "tag:yaml.org,2002:seq"
 _NAME = re.compile("[A-Za-z][A-Za-z.]*")
+_ONE_LINE = 1_000_000  # characters
 
 
 def _dense(node: Any) -> str:
@@ -55,7 +56,8 @@ def _dense(node: Any) -> str:
         return f"{tag}{node.value}"
     # By itself a text might be plain that is not within brackets.
     alone = yaml.SequenceNode(_LIST, [node], flow_style=True)
-    return str(yaml.serialize(alone, width=float("inf"), allow_unicode=True)).strip()[1:-1]
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.serialize(alone, Dumper=dumper, width=_ONE_LINE, allow_unicode=True)).strip()[1:-1]
 
 
 def create_stack(stage: str, session: boto3.Session | None = None, *, alarm_topic: str | None = None) -> None:

@@ -23,7 +23,6 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.kms.models import kms_backends
 from moto.s3.models import s3_backends
 from moto.sqs.models import Message, Queue, sqs_backends
-from moto.ssm.models import ssm_backends
 
 from chalicelib.settings import Settings
 from infra.local import repairs
@@ -169,8 +168,8 @@ def start_aws(settings: Settings) -> LocalAws:
     if MockAWS._mocks_active:
         raise RuntimeError("AWS runs in this process already")
     isolate_environment()
+    share_loader()  # first: moto asks botocore about all regions when it is imported
     repairs.install()
-    share_loader()
     mock = MockAWS(config={"core": {"mock_credentials": False, "reset_boto3_session": False}})
     mock.start()
     try:
@@ -209,6 +208,9 @@ def _in_use() -> list[Any]:
 
 
 def _backends() -> tuple[Any, Any, Any, Any]:
+    # Imported here: it brings moto's EC2, which reads what botocore knows of 40 regions, once where sessions share a loader.
+    from moto.ssm.models import ssm_backends
+
     return (
         dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION],
         sqs_backends[DEFAULT_ACCOUNT_ID][REGION],

@@ -1,4 +1,4 @@
-"""moto's CloudFormation, made to create the keys that `infra/template.yaml` describes."""
+"""moto's CloudFormation, made to create the keys that `infra/template.yaml` describes, and to read templates quickly."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+import yaml
 from moto.kms.models import Key, kms_backends
 
 _state = SimpleNamespace(installed=False)
@@ -21,7 +22,30 @@ def repair_cloudformation() -> None:
         return
     # Replaced for the class as a whole: moto finds the method by its name.
     Key.create_from_cloudformation_json = classmethod(_create)  # type: ignore[assignment,method-assign]
+    _quick_templates()
     _state.installed = True
+
+
+def _quick_templates() -> None:
+    """Templates are parsed by libyaml, where PyYAML has it: in Python ours takes longer than all that is made of it."""
+    # Imported here: it brings every service that a template may name.
+    from moto.cloudformation.models import Stack
+    from moto.cloudformation.utils import yaml_tag_constructor
+
+    slow, quick = Stack.parse_template, getattr(yaml, "CLoader", None)
+    if quick is None:
+        return
+    loader: Any = type("Loader", (quick,), {})
+    yaml.add_multi_constructor("", yaml_tag_constructor, Loader=loader)
+
+    def parsed(template: str) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = yaml.load(template, Loader=loader)  # noqa: S506 - as moto does: the template is ours
+        except yaml.YAMLError:
+            return slow(template)
+        return found
+
+    Stack.parse_template = staticmethod(parsed)  # type: ignore[method-assign]
 
 
 def _create(

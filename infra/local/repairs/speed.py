@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from moto.core import responses, utils
+from moto.core.base_backend import BackendDict
 from moto.core.models import MockAWS, botocore_stubber, responses_mock
 from moto.dynamodb.comparisons import AttributeValue, ConditionExpressionParser, Func, Op
 from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
@@ -23,6 +24,7 @@ _nodes: Any = import_module("moto.dynamodb.parsing.ast_nodes")
 _expressions: Any = import_module("moto.dynamodb.parsing.expressions")
 _validators: Any = import_module("moto.dynamodb.parsing.validators")
 _sqs: Any = import_module("moto.sqs.models")
+_resources: Any = import_module("moto.utilities.utils")
 
 _PLAIN = frozenset(("S", "N", "BOOL", "NULL"))
 _DONE = "_gateway_quick"
@@ -53,6 +55,8 @@ def repair_speed() -> None:
     _quick_copies()
     _quick_messages()
     _quick_models()
+    _quick_backends()
+    _without_machines()
 
 
 def _quick_updates() -> None:
@@ -261,3 +265,24 @@ def _quick_models() -> None:
             return [(name, found[name]) for name in sorted(found) if isinstance(found[name], wanted)]
 
         setattr(import_module(f"pynamodb.{name}"), "getmembers", members)  # noqa: B010 - not exported there
+
+
+def _quick_backends() -> None:
+    """moto looks at each call whether a service is among those in use, and compares their names one by one. None equals another."""
+
+    def same(self: Any, other: Any) -> bool:
+        return self is other
+
+    backends: Any = BackendDict
+    backends.__eq__ = same
+
+
+def _without_machines() -> None:
+    """moto's EC2, which its SSM imports, reads all types of machines that there are: a sixth of a second of each start. Nobody
+    here starts any."""
+    load = _resources.load_resource
+
+    def loaded(file: str) -> Any:
+        return {} if file.startswith("ec2/resources/instance_type") else load(file)
+
+    _resources.load_resource = loaded

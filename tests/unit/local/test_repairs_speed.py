@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
 import boto3
 import pytest
+import yaml
 from moto import mock_aws
+from moto.cloudformation.models import Stack
+from moto.cloudformation.utils import yaml_tag_constructor
+from moto.core.base_backend import BackendDict
 from moto.dynamodb.comparisons import ConditionExpressionParser, IncorrectOperandType
 from moto.dynamodb.models.dynamo_type import DynamoType, Item
+from moto.sns.models import sns_backends
+from moto.sqs.models import sqs_backends
 
+from infra.deploy import TEMPLATE, template_body
+from infra.local.repairs.cloudformation import repair_cloudformation
 from infra.local.repairs.speed import repair_speed
 
 NAMES = {"#a": "amount", "#v": "version"}
@@ -116,3 +126,28 @@ def test_a_second_start_answers_as_the_first_did() -> None:
             assert "QueueUrls" not in client.list_queues()
             client.create_queue(QueueName="q")
             assert len(client.list_queues()["QueueUrls"]) == 1
+
+
+@pytest.mark.parametrize("template", [TEMPLATE.read_text(), template_body(), '{\t"Resources": {"Fn::Sub": "a"}}'])
+def test_a_template_says_what_moto_itself_reads(template: str) -> None:
+    repair_cloudformation()
+
+    class Slow(yaml.Loader):
+        pass
+
+    yaml.add_multi_constructor("", yaml_tag_constructor, Loader=Slow)
+    wanted = json.loads(template) if template.startswith("{\t") else yaml.load(template, Loader=Slow)  # noqa: S506 - as moto does
+    assert wanted["Resources"]
+    assert Stack.parse_template(template) == wanted
+
+
+def test_services_in_use_are_told_apart() -> None:
+    """Each is registered once, however often it is asked for."""
+    repair_speed()
+    with mock_aws():
+        for _ in range(2):
+            boto3.client("sqs", region_name="eu-central-1").list_queues()
+            boto3.client("sns", region_name="eu-central-1").list_topics()
+        used = [backends.service_name for backends in BackendDict._instances]  # type: ignore[misc]
+        assert (used.count("sqs"), used.count("sns")) == (1, 1)
+        assert sqs_backends != sns_backends
