@@ -56,9 +56,9 @@ HEAVY: dict[str, tuple[str, int, Callable[[], Any]]] = {
 }
 LONG = (
     "50 blocks of 6,600 payments", "30 blocks of 9,000 transfers of nothing", "50 blocks of 9,000 transfers on tron",
-    "16 blocks with 6 MB of traces, of two nodes",
+    "16 blocks with 6 MB of traces, of two nodes", "30 deposits, each beside 9,000 logs",
 )  # fmt: skip
-"""Many blocks are asked for like the five of outputs, which a check has time for."""
+"""Many blocks are asked for like the five of outputs, and 30 receipts like the one of 180,000 logs: a check has time for these."""
 
 
 @pytest.mark.slow
