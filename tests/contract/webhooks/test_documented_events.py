@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import jsonschema_rs
-
 from chalicelib.api.openapi import document
 from chalicelib.domain.webhooks.endpoints import TEST_EVENT, EventRecord
 from chalicelib.domain.webhooks.events import EVENT_NAMES
 from chalicelib.wiring import services
+from tests.support.openapi import validator_of
 from tests.support.refunds import claimed, paid_invoice, payout_link, refund
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, decide, open_shop
 from tests.support.stack import Stack
@@ -83,9 +82,7 @@ def give_back(shop: Shop) -> None:
 def test_every_event_is_as_documented(stack: Stack) -> None:
     made = document.document()
     validators = {
-        name: jsonschema_rs.Draft202012Validator(
-            {**said["post"]["requestBody"]["content"]["application/json"]["schema"], "components": made["components"]}
-        )
+        name: validator_of(said["post"]["requestBody"]["content"]["application/json"]["schema"], made["components"]["schemas"])
         for name, said in made["webhooks"].items()
     }
     with open_shop(stack) as shop:

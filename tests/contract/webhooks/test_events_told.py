@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import jsonschema_rs
 import pytest
 
 from chalicelib.api.openapi import document
@@ -30,6 +29,7 @@ from chalicelib.usecases.invoices.status import changed, set_by_hand
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Emit, Save
 from chalicelib.wiring import services
 from tests.support.mempools import SATOSHIS, Coins
+from tests.support.openapi import validator_of
 from tests.support.refunds import claimed, paid_invoice, payout_link, refund
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
 from tests.support.stack import Stack
@@ -401,9 +401,7 @@ def check_what_is_stored(witness: Witness) -> None:
     assert len(told) == len(bodies) == len(witness.events)
     made = document.document()
     validators = {
-        name: jsonschema_rs.Draft202012Validator(
-            {**said["post"]["requestBody"]["content"]["application/json"]["schema"], "components": made["components"]}
-        )
+        name: validator_of(said["post"]["requestBody"]["content"]["application/json"]["schema"], made["components"]["schemas"])
         for name, said in made["webhooks"].items()
     }
     objects: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
