@@ -63,7 +63,10 @@ class Caller:
         return self.ok(201, "POST", "/v1/sandbox/deposits", body)["data"]
 
     def rich(self) -> None:
-        """Two ether on the merchant's balance."""
+        """Two ether on the merchant's balance: earned once, given back to each row that begins with it."""
+        self.stack.prepare("rich", self._earn)
+
+    def _earn(self) -> None:
         self.turn()
         self.pay(self.address()["address"])
         self.ok(201, "POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 12})
