@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 
 import pytest
@@ -79,9 +80,15 @@ BODIES = {
 
 @pytest.mark.parametrize("name", BODIES)
 def test_bad_bodies(edge, name):
+    """All routes read their body by the same function: a check sends each body to every fourth of them, the next body to others;
+    `make sweep` sends all to all."""
     key = edge.new_key(level="admin")
-    for route in routes():
-        if route.method == "GET" or (route.body is None and name == "nothing"):
+    taking = [route for route in routes() if route.method != "GET"]
+    step = 1 if os.environ.get("SWEEP") == "full" else 4
+    asked = taking if name == "nothing" else taking[list(BODIES).index(name) % step :: step]
+    assert asked
+    for route in asked:
+        if route.body is None and name == "nothing":
             continue
         response = edge.call(route.method, path_of(route), key=key, body=BODIES[name])
         if name == "nothing" and "{" in route.path and needs_nothing(route):
