@@ -23,10 +23,10 @@ from tests.support.stack import Stack, first_stack
 isolate_environment()
 gc.disable()  # until all tests are collected: nothing of what is imported meanwhile is garbage
 
-# The same examples in every run: a check fails for what was changed. `make sweep` draws others.
+# The same examples in every run: a check fails for what was changed. `make sweep` draws others, and more of them.
 # How long an example takes says how busy the machine is, and nothing about the code: times are measured in tests/bench.
 _UNTIMED: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
-hypothesis.settings.register_profile("same", derandomize=True, **_UNTIMED)
+hypothesis.settings.register_profile("same", derandomize=True, max_examples=40, **_UNTIMED)
 hypothesis.settings.register_profile("others", derandomize=False, **_UNTIMED)
 hypothesis.settings.load_profile("others" if os.environ.get("SWEEP") == "full" else "same")
 
@@ -126,8 +126,8 @@ def _group(item: pytest.Item) -> str | None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: looking through all of it for garbage again and again takes an eighth of the time of the tests."""
-    gc.collect()
+    """What was imported stays: looking through all of it for garbage again and again takes an eighth of the time of the tests.
+    So does what is garbage by now: to look for it takes half a second of each process."""
     gc.freeze()
     gc.set_threshold(200_000, 20, 100)
     gc.enable()
