@@ -86,19 +86,19 @@ def test_the_key_unused_for_longest_is_forgotten() -> None:
 @pytest.mark.slow
 def test_a_flood_from_many_networks_takes_bounded_memory() -> None:
     """Ten times as many networks of /64 as are told apart, each with a keyless request and a key, a quarter of them valid."""
-    limits = SourceLimits(most_sources=2_000, most_keys=500)
+    limits = SourceLimits(most_sources=500, most_keys=125)
     tracemalloc.start()
     peaks = []
-    for n in range(20_000):
+    for n in range(5_000):
         address = f"2001:db8:{n >> 16:x}:{n & 0xFFFF:x}::1"
         limits.keyless(address, NOON)
         look_up = limits.look_up(f"{n:064x}", address, NOON)
         if n % 4 == 0:
             limits.valid(look_up, NOON)
-        if n % 2_000 == 1_999:
+        if n % 500 == 499:
             peaks.append(tracemalloc.get_traced_memory()[1])
     tracemalloc.stop()
-    assert peaks[-1] < 2 * peaks[0] < 2**21, peaks  # ten times as much if nothing were forgotten; other threads allocate too
+    assert peaks[-1] < 2 * peaks[0] < 2**19, peaks  # ten times as much if nothing were forgotten; other threads allocate too
     assert limits.keyless("192.0.2.1", NOON) is None, "who comes new is let in"
 
 
