@@ -18,6 +18,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 from tests.contract.api.edge_routes import path_of, routes
 from tests.support.edge import PREPARED, Edge
 
+FULL = os.environ.get("SWEEP") == "full"
 STATUSES = {200, 201, 400, 401, 403, 404, 429, 500}
 NAMES = ("network", "coin", "currency", "amount", "address", "to_address", "url", "events", "outcome", "count")
 CREATE = {"currency": "eth", "amount": "1"}
@@ -84,7 +85,7 @@ def test_bad_bodies(edge, name):
     `make sweep` sends all to all."""
     key = edge.new_key(level="admin")
     taking = [route for route in routes() if route.method != "GET"]
-    step = 1 if os.environ.get("SWEEP") == "full" else 4
+    step = 1 if FULL else 4
     asked = taking if name == "nothing" else taking[list(BODIES).index(name) % step :: step]
     assert asked
     for route in asked:
@@ -298,7 +299,7 @@ names = st.sampled_from(
 good = st.sampled_from(("ethereum", "bitcoin", "eth", "btc", "usdt", "1", 1, "0.5", "single", "cross", "user", "hot", "*", ["*"]))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60 if FULL else 20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.dictionaries(names, values | good, max_size=6), place=st.integers(0, 10**6))
 def test_no_body_makes_a_500(edge, body, place):
     """Sandbox routes are left out: what they do to the simulated chains is tested there."""
@@ -312,7 +313,7 @@ def test_no_body_makes_a_500(edge, body, place):
         check_shape(route, response)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40 if FULL else 15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     query=st.dictionaries(
         st.sampled_from(("page", "limit", "cursor", "status", "network", "coin", "id", "from", "to", "x[gt]")),
