@@ -1,6 +1,7 @@
 """DynamoDB Local, Amazon's own, which isolates transactions as the real one does: how it is found, installed and started.
 
-For tests of what happens at once. It is of 2020: a transaction has ten items at the most, and streams and backups mean nothing.
+For tests of what happens at once. It is of 2020: a transaction has ten items at the most, streams and backups mean nothing, and
+`ReturnValuesOnConditionCheckFailure` is ignored outside transactions (`tests/concurrency/conftest.py` makes up for it).
 It is made to listen on 127.0.0.1 alone by a class of ours (`dynamodb/OnLoopback.java`), which is kept compiled beside its source:
 `javac --release 11 -cp "DynamoDBLocal.jar:DynamoDBLocal_lib/*" OnLoopback.java`.
 """

@@ -14,7 +14,9 @@ from itertools import count
 from typing import Any, TypeVar
 
 import boto3
+import botocore.client
 import pytest
+from botocore.exceptions import ClientError
 
 from chalicelib import wiring
 from chalicelib.domain.ids import new_id, tenant_id
@@ -48,20 +50,24 @@ class Crowd(Shop):
 
     def __init__(self, stack: Stack, network: str) -> None:
         number, now = next(numbers), services().clock.now_ms()
-        merchant = Merchant(MerchantId(new_id("mch", now)), f"Crowd {number}", now)
-        services().store.commit([Save(merchant)])
-        self.tenant = tenant_id(merchant.id, "test")
-        self.keys = []
-        for _ in range(KEYS):
-            key, plain = issue_key(
-                merchant=merchant.id, realm="test", level="client", name="crowd", permissions=["full"], now_ms=now
-            )
-            services().store.commit([Save(key), Enforce(key)])
-            self.keys.append(plain)
+        self.merchant = MerchantId(new_id("mch", now))
+        services().store.commit([Save(Merchant(self.merchant, f"Crowd {number}", now))])
+        self.tenant = tenant_id(self.merchant, "test")
+        self.keys = [self.new_key() for _ in range(KEYS)]
         stack.keys[f"crowd {number}"] = self.keys[0]
         self.payees = [checksum_case(f"{number:030x}{n:010x}") for n in (1, 2)]
         """Nobody else pays them: what they have is what this merchant paid. The chains outlast a test, as the tables do."""
         super().__init__(stack, f"crowd {number}", network)
+
+    def new_key(self, rate_limit: int | None = None) -> str:
+        """Another key of the merchant, which may ask `rate_limit` times a minute."""
+        now = services().clock.now_ms()
+        key, plain = issue_key(
+            merchant=self.merchant, realm="test", level="client", name="crowd", permissions=["full"], now_ms=now,
+            rate_limit=rate_limit,
+        )  # fmt: skip
+        services().store.commit([Save(key), Enforce(key)])
+        return plain
 
     def turn(self, *more: str, failures: Any = "raise") -> Drained:
         """What `drain` would find to have changed it looks for in moto's tables: so many rounds are enough here."""
@@ -141,12 +147,37 @@ def crowded(running_aws: LocalAws) -> Iterator[tuple[Stack, Snapshot, str]]:
         yield yielded
 
 
+def _tell_of_failed_conditions(patch: pytest.MonkeyPatch) -> None:
+    """Let a single write whose condition fails tell the item, where that is asked for, as DynamoDB does since June 2023.
+
+    DynamoDB Local of 2020 tells it of transactions alone. By the item a key at its limit is told from one that does not exist, so
+    without it each refusal of a valid key would read 401.
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html#DDB-UpdateItem-request-ReturnValuesOnConditionCheckFailure
+    """
+    real = botocore.client.BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def call(client: Any, operation: str, parameters: Any) -> Any:
+        try:
+            return real(client, operation, parameters)
+        except ClientError as error:
+            failed = error.response["Error"]["Code"] == "ConditionalCheckFailedException"
+            if failed and parameters.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD":
+                place = parameters.get("Key") or {name: parameters["Item"][name] for name in ("pk", "sk")}
+                found = real(client, "GetItem", {"TableName": parameters["TableName"], "Key": place, "ConsistentRead": True})
+                if "Item" in found:
+                    error.response["Item"] = found["Item"]  # type: ignore[typeddict-unknown-key]
+            raise
+
+    patch.setattr(botocore.client.BaseClient, "_make_api_call", call)
+
+
 @pytest.fixture
 def on_dynamodb(crowded: tuple[Stack, Snapshot, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
     stack, fresh, url = crowded
     # Within DynamoDB Local's own bound: events go by the outbox, and the expiry is left to the clock.
     monkeypatch.setattr(unheard, "MOST_DIRECT", FEW_ITEMS)
     monkeypatch.setattr(crediting, "ended_early", lambda before, after: (after, []))
+    _tell_of_failed_conditions(monkeypatch)
     with stack.aws.active():
         os.environ[ENDPOINT] = url
         try:
