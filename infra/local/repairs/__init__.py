@@ -11,6 +11,7 @@ from infra.local.repairs.sqs import repair_sqs
 
 def install() -> None:
     """Apply the repairs that everything needs: DynamoDB, SQS, KMS, and CloudFormation, which makes them. May be called again."""
+    from infra.local.repairs.adding import repair_adding
     from infra.local.repairs.clients import repair_clients
     from infra.local.repairs.cloudformation import repair_cloudformation
     from infra.local.repairs.direct import repair_way
@@ -23,6 +24,7 @@ def install() -> None:
     repair_sqs()
     repair_kms()
     repair_speed()
+    repair_adding()
     repair_way()
     repair_clients()
     repair_models()
