@@ -88,19 +88,20 @@ def test_claims_against_expiry_and_cancellation(on_dynamodb: Stack) -> None:
     shop.turn()
     shop.credit("10", "matic")
     ended: Counter[str] = Counter()
-    keys = cycle(shop.keys)
+    keys = cycle([*shop.keys, *(shop.new_key() for _ in shop.keys)])  # none comes to its hundred a minute, were it all in one
     for _ in range(RACES // AT_ONCE):
-        shop.key = next(keys)  # a key may ask for a hundred things a minute
+        shop.key = next(keys)
         links = [payout_link(shop, "0.01", coin="matic", expiresIn=LIFE) for _ in range(AT_ONCE)]
         words = [claim(shop, link, address=payee).json["confirm"] for link in links]
         late, acts = Late(shop), []
         for number, (link, word) in enumerate(zip(links, words, strict=True)):
             rivals: list[Callable[[], Any]] = [partial(claim, shop, link, address=payee, confirm=word), late]
             if number % 3 == 0:
-                rivals.append(partial(shop.stack.call, "DELETE", f"/v1/payout-links/{link['id']}", shop.keys[number % 5]))
+                rivals.append(partial(shop.stack.call, "DELETE", f"/v1/payout-links/{link['id']}", shop.key))
             acts += rivals if number % 2 else rivals[::-1]
         for answer in at_once(acts):
             assert answer is None or isinstance(answer, Response | Failures), answer
+            assert not isinstance(answer, Response) or answer.status not in (401, 429), "a limit took a rival out of the race"
         late()
         for link in links:
             ended[end_of(link)] += 1
