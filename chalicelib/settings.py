@@ -34,7 +34,8 @@ VARIABLES = (
     "RENEWALS_MOST",
     "RENEWAL_FEE_TIMES",
     "RENEWAL_SECONDS", "REVEAL_PRIVATE_KEYS", "RISK_FAILURES", "RISK_NEW_PER_DAY", "RISK_NEW_PER_HOUR", "RISK_THRESHOLD",
-    "RISK_USD", "SANDBOX_BLOCK_SECONDS", "STAGE", "TICKS", "WALLET_CUSTODY", "WEBHOOKS_ALLOW_PRIVATE", "WITHDRAWAL_FEE_PAYER",
+    "RISK_USD", "SANDBOX_BLOCK_SECONDS", "SHORT_RECORDS", "STAGE", "TICKS", "WALLET_CUSTODY", "WEBHOOKS_ALLOW_PRIVATE",
+    "WITHDRAWAL_FEE_PAYER",
 )  # fmt: skip
 """Every setting by its name in the environment of a function."""
 KEYS = ("data", "webhooks", "hot-live", "hot-test")
@@ -92,6 +93,7 @@ class Settings:
     reveal_private_keys: bool = True
     console: bool = True
     packed_records: bool = True
+    short_records: bool = True
     ticks: bool = False
     busy_hours: int = 6
     risk: RiskRules = field(default_factory=RiskRules)
@@ -129,6 +131,7 @@ class Settings:
             stage=stage,
             wallet_custody=cast(Literal["native", "envelope"], custody),
             packed_records=_switch("PACKED_RECORDS", "off" if prod else "on"),
+            short_records=_switch("SHORT_RECORDS", "off" if prod else "on"),
             console=_switch("CONSOLE", "off" if prod else "on"),
             # The local stack polls every second by itself.
             ticks=_switch("TICKS", "off" if stage == "local" else "on"),

@@ -6,11 +6,11 @@ when it has both of its attributes (`INDEXES`), and writing the item again costs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.domain.ids import network_parts, place_in_time
+from chalicelib.domain.ids import AssetId, asset_parts, network_parts, place_in_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,28 @@ def deposit_lists(r: Any) -> Mapping[str, str | None]:
         return own | _releasable(r)
     found = {"lookup_pk": listed_under("dep", network_parts(r.network)[0], r.txid)}
     return found | _releasable(r) | _transaction_lists(r, r.status, r.address, r.txid)
+
+
+def _told(attribute: str) -> Callable[[Mapping[str, Any]], str | None]:
+    """What stands last in an attribute of an index: what the list is looked up by."""
+    return lambda item: item[attribute].rpartition("#")[2] if item.get(attribute) else None
+
+
+def _network(item: Mapping[str, Any]) -> str | None:
+    asset = _told("tx_asset_pk")(item)
+    return None if asset is None else asset_parts(AssetId(asset))[0]
+
+
+DEPOSIT_REPEATED: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "id": _told("time_sk"),
+    "created_at": lambda item: int(item["time_sk"].partition("#")[0]) if item.get("time_sk") else None,
+    "tenant": _told("time_pk"),
+    "status": _told("tx_status_pk"),
+    "asset": _told("tx_asset_pk"),
+    "network": _network,
+    "txid": _told("tx_hash_pk"),
+}
+"""What the attributes of `_transaction_lists` tell of a deposit again; the operator's own have but the first two."""
 
 
 def _releasable(r: Any) -> dict[str, str | None]:

@@ -14,7 +14,7 @@ from pynamodb.connection import Connection
 from pynamodb.models import Model
 
 from chalicelib.settings import Settings
-from chalicelib.store import codec
+from chalicelib.store import brevity, codec
 from chalicelib.store.indexes import indexed_attributes
 from chalicelib.store.schema import where_is
 
@@ -118,11 +118,13 @@ class Models:
         if where.packed:
             body[PACKED] = BinaryAttribute(legacy_encoding=False, null=True)
             body[f"f_{where.packed}"].null = True
+        for name in brevity.may_be_absent(kind):
+            body[f"f_{name}"].null = True
         model: type[Record] = self._share(type(kind.__name__, (Record,), body))
         return model
 
-    def item(self, record: Any) -> Record:
-        """The item that stores `record`."""
+    def item(self, record: Any, *, whole: bool = False) -> Record:
+        """The item that stores `record`; `whole`: with everything that could be left out."""
         kind = type(record)
         where = where_is(kind)
         values: dict[str, Any] = {}
@@ -135,6 +137,8 @@ class Models:
         if where.packed and self._settings.packed_records:
             text = values.pop(f"f_{where.packed}")
             values[PACKED] = zlib.compress(self._packing(kind).serialize(text).encode(), 9)
+        if not whole:
+            values = brevity.shortened(kind, values, repeated=self._settings.short_records)
         return self.of(kind)(where.pk(record), where.sk(record), **values)
 
     def record(self, kind: type, item: Any) -> Any:
@@ -147,6 +151,9 @@ class Models:
         values = {name: stored.get(f"f_{name}") for name in names}
         if stored.get(PACKED) is not None:
             values[where_is(kind).packed] = self._packing(kind).deserialize(zlib.decompress(stored[PACKED]).decode())
+        for name, tell in where_is(kind).repeated.items():
+            if values[name] is None:
+                values[name] = tell(stored)
         # A field that was added after the item was written is not in it: the dataclass's default counts.
         found = kind(**{name: value for name, value in values.items() if value is not None or codec.optional(names[name])})
         # What may happen once for ever is asked by the id in the record, and the record is read by its key: they are one.

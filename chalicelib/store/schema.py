@@ -6,7 +6,7 @@ Every table has the keys `pk` and `sk`. `indexes` has the lists in another order
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,6 +14,7 @@ from typing import Any, cast
 from chalicelib.domain.webhooks.hooks import is_hook
 from chalicelib.domain.work import Work, WorkKind, time_lane
 from chalicelib.store.indexes import (
+    DEPOSIT_REPEATED,
     activity_lists,
     address_lists,
     coin_move_lists,
@@ -59,6 +60,10 @@ class Kind:
     """As `pages`, where stubs lie in the partition: the same list without them."""
     packed: str = ""
     """A field of much text that no condition names, compressed where the setting PACKED_RECORDS says so."""
+    brief: bool = False
+    """Whether an item is without the fields that have their default (`brevity`)."""
+    repeated: Mapping[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
+    """Fields that other attributes of the item tell, left out where the setting SHORT_RECORDS says so."""
 
 
 def _part(record: Any) -> str:
@@ -91,6 +96,7 @@ RECORDS: dict[str, Kind] = {
         module="invoices.invoices",
         stub=(),
         without_stubs=("inv", "tenant"),
+        brief=True,
     ),
     "ExternalId": Kind("records", lambda r: f"ext#{r.tenant}", lambda r: r.value),
     "InvoiceTotals": Kind("records", lambda r: f"sum#{r.tenant}", lambda r: f"{r.asset}#{r.shard}"),
@@ -146,6 +152,8 @@ RECORDS: dict[str, Kind] = {
         module="deposits.deposits",
         # A rescan that can not read the archive still finds that it was recorded, where, and what became of it.
         stub=("status", "block_hash"),
+        brief=True,
+        repeated=DEPOSIT_REPEATED,
     ),
     "Stake": Kind("records", lambda r: f"stake#{r.network}", lambda r: r.id, stake_lists, module="treasury.stakes"),
     "Move": Kind("records", lambda r: f"move#{r.network}", lambda r: r.id, move_lists, module="treasury.moves"),

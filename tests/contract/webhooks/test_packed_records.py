@@ -67,8 +67,10 @@ def test_events_are_put_in_a_batch_as_they_are_saved(aws: LocalAws) -> None:
 def test_real_money_is_not_stored_so_unless_the_operator_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for stage, said, wanted in (("prod", None, False), ("prod", "on", True), ("demo", None, True), ("local", "off", False)):
         monkeypatch.setenv("STAGE", stage)
-        for name in ("PACKED_RECORDS", "WEBHOOKS_ALLOW_PRIVATE"):
+        for name in ("PACKED_RECORDS", "SHORT_RECORDS", "WEBHOOKS_ALLOW_PRIVATE"):
             monkeypatch.delenv(name, raising=False)
         if said is not None:
             monkeypatch.setenv("PACKED_RECORDS", said)
-        assert Settings.from_environment().packed_records is wanted
+            monkeypatch.setenv("SHORT_RECORDS", said)
+        found = Settings.from_environment()
+        assert (found.packed_records, found.short_records) == (wanted, wanted)

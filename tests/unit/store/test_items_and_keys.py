@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from pynamodb.connection import Connection
 
-from chalicelib.domain.ids import TenantId
-from chalicelib.domain.invoices.invoices import ExternalId
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.invoices.invoices import ExternalId, Invoice
+from chalicelib.domain.invoices.quotes import FiatValue
 from chalicelib.domain.transactions.first_signatures import FirstSignature
 from chalicelib.settings import Settings
+from chalicelib.store import codec
 from chalicelib.store.models import Models
+from tests.bench.accounting import _size
 from tests.support.alarms import raised
 
 SIGNED = FirstSignature("ord_1", "id", 1)
@@ -40,3 +48,63 @@ def test_a_record_in_the_place_of_another_one_is_not_read(
         models.record(type(record), item)
     (alarm,) = raised(caplog)
     assert f"{pk} / {sk}" in alarm
+
+
+def shortening(models: Models, *, on: bool) -> Models:
+    return Models(replace(models._settings, short_records=on), models.connection)
+
+
+def stored(models: Models, record: object) -> dict[str, Any]:
+    return dict(models.item(record).serialize())
+
+
+def read_before(kind: type, item: Mapping[str, Any], models: Models) -> dict[str, Any]:
+    """The fields that the version before this one finds in an item: where there is none, the dataclass's default counts."""
+    names = codec.hints(kind)
+    read = models.of(kind).from_raw_data(dict(item)).attribute_values
+    values = {name: read.get(f"f_{name}") for name in names}
+    return {name: value for name, value in values.items() if value is not None or codec.optional(names[name])}
+
+
+TENANT, ASSET = TenantId("mch_01m84jk2tpgfjjfsgx90x3jhv8:live"), AssetId("live:ethereum:usdt")
+PAID = Deposit(
+    "tx_v5qscam7tfc661reky463ryyv3", NetworkId("live:ethereum"), ASSET, TENANT, "0x" + "c7" * 32, "log:1234",
+    "0x97793Bb92A2709fDB5bb4EbB952BEE4A5883F175", "0x9f492B63d78E5f5Af7B55969d2E59375Cd20475B", 1_234_567_890_123_456_789,
+    21_234_567, "0x" + "bc" * 32, 1_795_450_057_140, 1_795_450_057_327, address_id="addr_01m84jk7qpt152m9zr625dsr1y",
+    invoice_id="inv_01m84jk7q53pcekg3r2k5ncgzs", worth=FiatValue(("1234567.89", "USD", "coingecko")), part=0, emitted=1,
+)  # fmt: skip
+CREDITED = replace(PAID, status="confirmed", confirmed_at=1_795_450_057_669, emitted=2, version=2)
+HELD_ONE = replace(CREDITED, flags=("grey_listed", "held"), late=True, round=2, spends=("a:1",), version=4)
+OWN = replace(CREDITED, tenant=None, address_id=None, invoice_id=None)
+OPEN = Invoice("inv_1", TENANT, NetworkId("live:ethereum"), ASSET, "0x9f", "addr_1", 5, 1_795_450_052_325, 1_795_453_652_325)
+RECORDS = [PAID, CREDITED, HELD_ONE, OWN, replace(PAID, txid="AB" * 32), OPEN, replace(OPEN, late=3, expired=True)]
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize(
+    "record", [PAID, CREDITED, HELD_ONE, OWN, replace(PAID, txid="AB" * 32), OPEN, replace(OPEN, late=3, expired=True)]
+)
+def test_a_short_item_is_read_as_the_whole_record(models: Models, on: bool, record: Any) -> None:
+    written = stored(shortening(models, on=on), record)
+    for reader in (shortening(models, on=True), shortening(models, on=False)):
+        item = reader.of(type(record)).from_raw_data(written)
+        assert reader.record(type(record), item) == record
+    assert written["version"] == {"N": str(record.version)}, "conditions name it"
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_without_the_setting_the_version_before_reads_it_too(models: Models, record: Any) -> None:
+    written = stored(shortening(models, on=False), record)
+    assert type(record)(**read_before(type(record), written, models)) == record
+
+
+def test_what_the_archive_keeps_is_whole(models: Models) -> None:
+    item = shortening(models, on=True).item(CREDITED, whole=True).serialize()
+    for name in ("tenant", "txid", "network", "late", "round", "flags"):
+        assert name in item
+    assert "late" not in stored(models, CREDITED)
+
+
+@pytest.mark.parametrize("record", [PAID, CREDITED])
+def test_a_payment_leaves_room_in_the_kilobyte_of_a_write_unit(models: Models, record: Deposit) -> None:
+    assert _size(stored(shortening(models, on=True), record)) <= 960
