@@ -222,7 +222,7 @@ def _plain(deposit: Deposit, invoice: Invoice | None, in_doubt: bool) -> bool:
         return False
     if invoice is None:
         return deposit.invoice_id is None
-    return not invoice.without_piece and max(0, *seen_sums(deposit, None, invoice, None)) < NEAR
+    return not invoice.without_piece and max([0, *seen_sums(deposit, None, invoice, None)]) < NEAR
 
 
 def _once(changes: Iterable[Change]) -> list[Change]:

@@ -187,6 +187,21 @@ def test_groups_end_as_single_payments_do(shop: Shop, paid: list[tuple[int, int,
 PLAIN = [(n, 20, False) for n in range(INVOICES)] + [(INVOICES, 1, False), (INVOICES, 20, False), (0, 3, True)]
 
 
+def test_payments_of_a_chosen_coin_are_a_group_like_others(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sums of an invoice whose payer chose are no stored numbers with a bound."""
+
+    def chosen(amount: str, slug: str) -> dict[str, Any]:
+        offer = {"coin": slug, "network": "ethereum"}
+        made = shop.post("/v1/invoices", {"fiatAmount": amount, "fiatCurrency": "USD", "accept": [offer]}).json
+        address = shop.stack.call("POST", f"/v1/pay/{made['id']}/choice", json=offer).json["address"]
+        return {**made, "address": address}
+
+    monkeypatch.setattr(shop, "invoice", chosen)
+    run = Run(shop, "usdt", PLAIN, True)
+    run.detect(range(INVOICES))
+    assert {run.store.get(Deposit, id=member.id).status for member in run.members[:INVOICES]} == {"pending"}  # type: ignore[union-attr]
+
+
 def test_a_group_is_one_transaction(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five plain payments; the sixth is from the grey list, and the second of its invoice: both of that invoice go alone."""
     run = Run(shop, "usdt", PLAIN, True)
