@@ -17,8 +17,9 @@ from botocore.exceptions import ClientError
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
 
-KINDS = ("Turn",)
-"""Records that are often saved by themselves, and by few workers: the lease of an endpoint is, twice for each of its batches."""
+KINDS = ("Turn", "DepositBlock")
+"""Records that are often saved by themselves, and by few workers: the lease of an endpoint is, twice for each of its batches, and
+the row of a block, once."""
 _PUT = 25  # items in one BatchWriteItem
 _TRIES = 6
 _Call = Callable[[str, dict[str, Any]], dict[str, Any]]

@@ -250,9 +250,11 @@ class Deposits:
         """As `DepositCrediting.confirm`."""
         self._crediting.confirm(network, key, block_hash, tip, epoch)
 
-    def detect_together(self, network: Network, coin: Coin, scanned: Scanned, members: Sequence[Member]) -> Sequence[Member]:
+    def detect_together(
+        self, network: Network, coin: Coin, scanned: Scanned, members: Sequence[Member], begins: Sequence[Change] = ()
+    ) -> Sequence[Member]:
         """As `DepositGroups.detect`."""
-        return self._groups.detect(network, coin, scanned, members)
+        return self._groups.detect(network, coin, scanned, members, begins)
 
     def confirm_together(self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int) -> Sequence[str]:
         """As `DepositGroups.confirm`."""

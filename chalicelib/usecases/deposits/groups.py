@@ -79,13 +79,18 @@ class DepositGroups:
         self._store, self._clock, self._rates = store, clock, rates
         self._screening, self._book, self._sight, self._crediting = screening, book, sight, crediting
 
-    def detect(self, network: Network, coin: Coin, scanned: Scanned, members: Sequence[Member]) -> Sequence[Member]:
+    def detect(
+        self, network: Network, coin: Coin, scanned: Scanned, members: Sequence[Member], begins: Sequence[Change] = ()
+    ) -> Sequence[Member]:
         """Record movements of `coin` to one merchant, proven to have happened in the block of `scanned`, in one transaction; those
         that have to be recorded one by one, all of them where another worker was at a record of theirs.
 
-        Raises Conflict where a reorganisation dropped the block (`AtPart`), Unavailable.
+        With `begins`, the changes that begin the block's list of these members, none of which was known a moment ago, it is all of
+        them, be it one, or none. Raises Conflict where a reorganisation dropped the block (`AtPart`), or was followed (`AtEpoch`),
+        Unavailable.
         """
-        known = self._store.get_many([(Deposit, {"id": member.id}) for member in members])
+        keys: list[_Key] = [] if begins else [(Deposit, {"id": member.id}) for member in members]
+        known = self._store.get_many(keys) if keys else [None] * len(members)
         seen = [
             replace(self._sight.seen(network, coin, m.transfer, m.owner, scanned), id=m.id)
             for m, deposit in zip(members, known, strict=True)
@@ -113,7 +118,8 @@ class DepositGroups:
             if may_be_booked:
                 changes.append(Absent(BalanceBooking, {"network": network.id, "address": transfer.recipient}))
             done.add(deposit.id)
-        if len(done) < 2 or not self._committed([scanned.stands(network), *changes, *news.emit()]):
+        rests_on = begins or [scanned.stands(network)]
+        if len(done) < (len(members) if begins else 2) or not self._committed([*rests_on, *changes, *news.emit()]):
             return members
         return [member for member in members if member.id not in done]
 

@@ -1,4 +1,4 @@
-"""Lists of a block's deposits, stored under the block's hash before any of the deposits.
+"""Lists of a block's deposits, stored under the block's hash before any of the deposits, or in one transaction with all of them.
 
 Each deposit's commits rest on its own part of the list (`AtPart`). A part is small, since a condition costs what its item costs,
 and few deposits share one, since DynamoDB refuses transactions that meet at an item. The first part says how many there are, and
@@ -12,7 +12,9 @@ parts up: its epoch is that of the reorganisation or a later one, and scans from
 A version without epochs put up to 2,000 deposits in a part and counted no parts: they are read one after the other. While its
 functions still run, they leave out epoch and count, and drop nothing: `Reorganisations.catch_up` does.
 
-With a list goes a row that tells the block by its height (`DepositBlock`).
+With a list, or before it, goes a row that tells the block by its height (`DepositBlock`). A transaction that begins a list with
+its deposits (`to_begin`) rests on the epoch as any change of a list does: before the epoch is raised it is all there, and the
+reorganisation finds the list by the row; after that nothing of it is stored. A row without a list tells of no deposit.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from typing import Any
 
 from chalicelib.domain.chain import Block, BlockDeposits, DepositBlock
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.retries import until_settled
@@ -56,6 +60,27 @@ def list_deposits(store: Store, network: NetworkId, block: Block, ids: Sequence[
         return {deposit: part.part for part in listed for deposit in part.deposits}
 
     return until_settled(decide)
+
+
+def to_begin(store: Store, network: NetworkId, block: Block, ids: Sequence[str], epoch: int) -> Sequence[Change] | None:
+    """The changes with which the transaction that records the deposits `ids`, all that `block` has for us, begins its list, as it
+    was read at `epoch`. None where somebody else has begun it, or does, where a deposit is known, and where one part has no room.
+
+    The block's row by height is stored by then. Raises Unavailable.
+    """
+    if len(ids) > MOST:
+        return None
+    key = {"network": str(network), "hash": block.hash}
+    deposits: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": id_}) for id_ in ids]
+    row, first, *known = store.get_many([(DepositBlock, {**key, "number": str(block.number)}), (BlockDeposits, key), *deposits])
+    if first is not None or any(known):
+        return None
+    if row is None:
+        try:
+            store.commit([Save(DepositBlock(network, block.number, block.hash))])  # by itself: half of what it costs with others
+        except Conflict:
+            return None
+    return [AtEpoch(network, epoch), Save(BlockDeposits(network, block.hash, tuple(ids), epoch=epoch, parts=1))]
 
 
 def drop_list(store: Store, network: NetworkId, block_hash: str, upto: int, epoch: int) -> None:

@@ -1,7 +1,7 @@
 """Recording of our payments in blocks. A crash half-way, or a second run, leaves nothing that the next run does not find.
 
-The list of a block's deposits is stored under its hash first: the reorganisation that drops the block finds everything that may
-have been stored of it.
+The list of a block's deposits is stored under its hash first, or in the one transaction that stores all of them: the reorganisation
+that drops the block finds everything that may have been stored of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from chalicelib.usecases.deposits.native_twins import Twins, held_of, twins_in
 from chalicelib.usecases.deposits.recorded_before import Claim
 from chalicelib.usecases.deposits.returned_payments import owner_of
 from chalicelib.usecases.ports.failures import Contradiction
-from chalicelib.usecases.scanning.block_lists import list_deposits
+from chalicelib.usecases.scanning.block_lists import list_deposits, to_begin
 from chalicelib.usecases.scanning.leftovers import Leftovers
 from chalicelib.usecases.scanning.matching import Matcher, from_others
 from chalicelib.usecases.scanning.rewards import tell_rewards
@@ -150,14 +150,26 @@ class Recorder:
         self, scanned: Scanned, proven: list[Transfer], known: _Known, twins: Sequence[Twins], may_begin: Callable[[], bool]
     ) -> bool:
         """Whether all of it is stored now."""
-        # The list first: a reorganisation finds everything that may have been stored of the block, also where we die half-way
-        # and another worker credits what we did store.
         block = scanned.block
         owned = self._owned(proven, self._claims.ids(block, proven), known.watched)
-        listed = [member.id for group in grouped(owned) for member in group]
-        parts = list_deposits(self._store, self._network.id, block, listed, scanned.epoch)
         held = held_of(self._store, self._network, twins, {t: id_ for t, id_, _ in owned})
+        groups = grouped(owned)
+        if len(groups) == 1 and not held and self._stored_with_list(scanned, groups[0], known, may_begin):
+            return True
+        # The list first: a reorganisation finds everything that may have been stored of the block, also where we die half-way
+        # and another worker credits what we did store.
+        parts = list_deposits(self._store, self._network.id, block, [m.id for group in groups for m in group], scanned.epoch)
         return self._store_shares(scanned, owned, known, held, parts, may_begin)
+
+    def _stored_with_list(self, scanned: Scanned, group: list[Member], known: _Known, may_begin: Callable[[], bool]) -> bool:
+        """Whether `group`, all that the block has for us, is stored now in one transaction with the block's list: plain payments
+        that nobody has seen, as most blocks have them. Else nothing of it is."""
+        if scanned.claim is not None or group[0].owner.tenant is None:
+            return False
+        begins = to_begin(self._store, self._network.id, scanned.block, [member.id for member in group], scanned.epoch)
+        if begins is None or not all(may_begin() for _ in group):
+            return False
+        return not self._deposits.detect_together(self._network, _coin(known, group[0]), replace(scanned, part=0), group, begins)
 
     def _store_shares(
         self,

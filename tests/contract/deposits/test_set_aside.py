@@ -16,6 +16,7 @@ from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import MOST_SUM, format_units
 from chalicelib.domain.reconciliation import Place, Unread
 from chalicelib.domain.treasury.moves import Move, Origin
+from chalicelib.usecases.deposits import groups as deposit_groups
 from chalicelib.usecases.deposits import posting as deposit_book
 from chalicelib.usecases.ports.changes import Beside, Change, Open, Save
 from chalicelib.usecases.reconciliation.accounts import _seen
@@ -75,7 +76,7 @@ def vault(stack: Stack) -> Iterator[Vault]:
 def bound(patch: pytest.MonkeyPatch, usdt: int) -> None:
     """Sums take so many USDT, and every amount matters: as with amounts that nobody has."""
     patch.setattr(sums, "MOST_SUM", usdt * USDT)
-    for module in (deposit_book, move_checks):
+    for module in (deposit_book, deposit_groups, move_checks):
         patch.setattr(module, "MATTERS", 0)
         patch.setattr(module, "NEAR", 0)
 

@@ -1,6 +1,7 @@
 """A block that falls out, and comes back: what scans and credits of before may still do to its payments.
 
 The chain is `tests.support.fake_coins`; its branches are kept, so that a block comes back under its hash. Parts of lists are small.
+One payment is recorded in the transaction that begins its block's list, several to one address behind their list.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,12 +29,12 @@ from tests.support.bundles import COIN, CONFIRMATIONS, NETWORK, REORG, Shop, cut
 from tests.support.fake_coins import Mined
 
 PAYMENTS = 3
-PARTS = 2
+SMALL = 2
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_lists, "MOST", 2)
+    monkeypatch.setattr(block_lists, "MOST", SMALL)
 
 
 @pytest.fixture
@@ -43,10 +45,11 @@ def shop(begin: Callable[[], Shop]) -> Shop:
 class Branch:
     """A block with payments, and the scan that read it."""
 
-    def __init__(self, shop: Shop) -> None:
+    def __init__(self, shop: Shop, payments: int) -> None:
         self.shop, self.chain = shop, shop.chain
+        self.payments, self.parts = payments, -(-payments // SMALL)
         self.address = shop.post("/v1/invoices", currency="ltc", amount="9", network="litecoin")["address"]
-        for _ in range(PAYMENTS):
+        for _ in range(payments):
             self.chain.pay(self.address, COIN)
         self.chain.mine()
         self.height = self.chain.tip()
@@ -103,9 +106,9 @@ class Branch:
         return found.epoch
 
 
-@pytest.fixture
-def branch(shop: Shop) -> Branch:
-    return Branch(shop)
+@pytest.fixture(params=[PAYMENTS, 1], ids=["several", "one"])
+def branch(shop: Shop, request: pytest.FixtureRequest) -> Branch:
+    return Branch(shop, request.param)
 
 
 def network() -> Any:
@@ -124,14 +127,11 @@ def part(block_hash: str, number: int = 0) -> BlockDeposits | None:
 def test_a_scan_that_slept_through_a_reorganisation(branch: Branch, listed: bool) -> None:
     """Also one of a block in which nothing was ours by then: a coin that was added, an address that was given out later."""
     if not listed:
-        branch.block, payments = replace(branch.block), branch.chain.blocks[-1].transactions
-        branch.chain.blocks[-1].transactions = []
-        branch.poll()
-        branch.chain.blocks[-1].transactions = payments
+        passed_without(branch)
     else:
         branch.poll()
     before, seen = branch.epoch(), len(branch.deposits())
-    assert seen == (PAYMENTS if listed else 0)
+    assert seen == (branch.payments if listed else 0)
     branch.fall()
     branch.poll()
     assert branch.epoch() == before + 1
@@ -142,8 +142,8 @@ def test_a_scan_that_slept_through_a_reorganisation(branch: Branch, listed: bool
         branch.creditor(before)
     assert branch.deposits() == stored
     assert branch.stand() == ({("orphaned", branch.block.hash)} if listed else set())
-    dropped = [found.dropped for number in range(PARTS) if (found := part(branch.block.hash, number))]
-    assert dropped == ([True] * PARTS if listed else [])
+    dropped = [found.dropped for number in range(branch.parts) if (found := part(branch.block.hash, number))]
+    assert dropped == ([True] * branch.parts if listed else [])
     branch.shop.whole()
 
 
@@ -223,12 +223,12 @@ def test_what_a_scan_left_of_a_block_that_nobody_passed_falls_out(branch: Branch
     branch.shop.whole()
 
 
-def interleaved(begin: Callable[[], Shop], depth: int, between: Callable[[Branch, int], Any]) -> int:
+def interleaved(begin: Callable[[], Shop], payments: int, depth: int, between: Callable[[Branch, int], Any]) -> int:
     """Another worker acts before each commit of the poll that follows a reorganisation, or the poll dies there; then all goes on.
     The number of commits."""
     commits = 0
     while True:
-        branch = Branch(begin())
+        branch = Branch(begin(), payments)
         branch.poll()
         branch.chain.mine(depth)
         branch.poll()
@@ -265,6 +265,7 @@ def _dies(branch: Branch, epoch: int) -> None:
     die()
 
 
+@pytest.mark.parametrize("payments", [PAYMENTS, 1])
 @pytest.mark.parametrize(
     ("between", "credited"),
     [
@@ -276,16 +277,17 @@ def _dies(branch: Branch, epoch: int) -> None:
         pytest.param(_dies, True, marks=pytest.mark.sweep),
     ],
 )
-def test_a_rewind_at_each_of_its_commits(begin: Callable[[], Shop], between: Any, credited: bool) -> None:
+def test_a_rewind_at_each_of_its_commits(begin: Callable[[], Shop], between: Any, credited: bool, payments: int) -> None:
     """The note, the parts, each payment, the cursor: a sleeping scan and credit, a second poll, a death before each of them."""
-    assert interleaved(begin, CONFIRMATIONS if credited else 1, between) >= 1 + PARTS + PAYMENTS + 1
+    least = 1 + -(-payments // SMALL) + payments + 1
+    assert interleaved(begin, payments, CONFIRMATIONS if credited else 1, between) >= least
 
 
 def test_payments_and_lists_of_an_older_version(branch: Branch) -> None:
     """They have neither parts nor epochs: the cursor's epoch counts for them, and a reorganisation drops their lists like ours."""
     store = services().store
     branch.poll()
-    everything = [found for number in range(PARTS) if (found := part(branch.block.hash, number))]
+    everything = [found for number in range(branch.parts) if (found := part(branch.block.hash, number))]
     ids = tuple(key for each in everything for key in each.deposits)
     store.commit([Save(replace(next_version(everything[0]), deposits=ids, epoch=0, parts=None))])
     for deposit in branch.deposits():
@@ -326,7 +328,7 @@ def test_a_reorganisation_that_an_older_version_followed(branch: Branch) -> None
     store.commit(
         [Save(replace(next_version(cursor), recent=recent, hash=recent[str(cursor.number)], epoch=cursor.epoch + 1, drops=False))]
     )
-    assert {status for status, _ in branch.stand()} == {"confirmed", "orphaned"}
+    assert {status for status, _ in branch.stand()} == ({"confirmed", "orphaned"} if branch.parts > 1 else {"orphaned"})
     branch.poll()
     assert branch.stand() == {("orphaned", branch.block.hash)}
     with pytest.raises(Conflict):
@@ -334,6 +336,91 @@ def test_a_reorganisation_that_an_older_version_followed(branch: Branch) -> None
         branch.sleeper(cursor.epoch)
     assert store.get(Cursor, network=NETWORK).drops  # type: ignore[union-attr]
     branch.shop.whole()
+
+
+def follows(branch: Branch) -> None:
+    """Another poll finds that the block fell out."""
+    branch.fall()
+    branch.poll()
+
+
+def passed_without(branch: Branch) -> None:
+    """A poll passes the block when nothing in it is ours yet."""
+    payments, branch.chain.blocks[-1].transactions = branch.chain.blocks[-1].transactions, []
+    branch.poll()
+    branch.chain.blocks[-1].transactions = payments
+
+
+def lists(branch: Branch) -> None:
+    """A version that lists before it records has listed the block, and died."""
+    ids = [deposit_id(NETWORK, t.txid, t.position) for t in branch.block.transfers]
+    list_deposits(services().store, NETWORK, branch.block, ids, branch.epoch())
+
+
+def records(branch: Branch) -> None:
+    branch.sleeper(branch.epoch())
+
+
+def pays_more(branch: Branch) -> None:
+    """Another scan knows of one payment more in the block: a coin that was added, an address that was given out meanwhile."""
+    list_deposits(services().store, NETWORK, branch.block, [deposit_id(NETWORK, "ab" * 32, "0")], branch.epoch())
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("rival", [follows, lists, records, pays_more, die])
+def test_a_payment_and_its_list_at_each_commit(begin: Callable[[], Shop], rival: Any, after: bool) -> None:
+    """Another worker acts before or behind each commit of the scan that records a block with one payment, or the scan dies there.
+    What it recorded is on the list; what came behind a reorganisation is recorded by nobody."""
+    commits = 0
+    while True:
+        branch = Branch(begin(), 1)
+        if rival is follows:
+            passed_without(branch)
+        epoch = branch.epoch()
+        act = rival if rival is die else partial(rival, branch)
+        fired = cut(branch.shop, commits + 1, act, lambda _, b=branch, e=epoch: _records(b, e), after)  # type: ignore[misc]
+        listed = [key for found in [part(branch.block.hash)] if found for key in found.deposits]
+        assert {deposit.id for deposit in branch.deposits()} <= set(listed), commits
+        if rival is follows and fired:
+            assert branch.epoch() == epoch + 1
+            with pytest.raises(Conflict):
+                branch.sleeper(epoch)
+        branch.poll()
+        branch.chain.mine(CONFIRMATIONS)
+        branch.poll()
+        if rival is follows and fired:
+            assert branch.stand() <= {("orphaned", branch.block.hash)}, commits
+        else:
+            assert branch.stand() == {("confirmed", branch.block.hash)}, commits
+        branch.shop.whole()
+        if not fired:
+            assert commits >= 2
+            return
+        commits += 1
+
+
+def _records(branch: Branch, epoch: int) -> None:
+    with contextlib.suppress(Conflict):
+        branch.sleeper(epoch)
+
+
+def test_one_transaction_records_a_payment_and_begins_its_list(branch: Branch, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, commits = services().store, list[list[Any]]()
+    commit = store.commit
+    monkeypatch.setattr(store, "commit", lambda changes: (commits.append(list(changes)), commit(changes)))
+    branch.sleeper(branch.epoch())
+    both = [
+        changes
+        for changes in commits
+        if {type(change.record) for change in changes if isinstance(change, Save)} >= {BlockDeposits, Deposit}
+    ]
+    assert len(both) == (1 if branch.payments == 1 else 0)
+    assert not any(isinstance(change, AtPart) for changes in both for change in changes)
+    first = part(branch.block.hash)
+    assert first is not None
+    assert (first.parts, first.epoch, len(first.deposits)) == (branch.parts, branch.epoch(), min(branch.payments, SMALL))
+    assert store.get(DepositBlock, network=NETWORK, number=str(branch.height), hash=branch.block.hash) is not None
+    assert {deposit.part for deposit in branch.deposits()} == set(range(branch.parts))
 
 
 def test_a_halt_stops_credits_that_are_under_way(branch: Branch) -> None:
