@@ -127,9 +127,9 @@ def write(models: Models, changes: Sequence[Change], token: str, direct: Emit | 
         match change:
             case Post():
                 _posted(wallets, change)
-            case Beside(network, address, asset, pending, held, small, aside, only_if):
+            case Beside(network, address, asset, pending, held, small, aside, only_if, unused):
                 moved = wallets.setdefault((network, address, asset), _Moved(change))
-                moved.only_if = only_if or moved.only_if
+                moved.only_if, moved.unused = only_if or moved.only_if, unused or moved.unused
                 moved.pending, moved.held = moved.pending + pending, moved.held + held
                 moved.small, moved.aside = moved.small + small, moved.aside + aside
     for place, moved in sorted(wallets.items(), key=lambda entry: entry[0]):
@@ -289,6 +289,7 @@ class _Moved:
     small: int = 0
     aside: int = 0
     only_if: tuple[int, int] | None = None
+    unused: bool = False
 
 
 def _posted(wallets: dict[_Wallet, _Moved], change: Post) -> None:
@@ -322,6 +323,8 @@ def _move_wallet(plan: _Plan, place: _Wallet, moved: _Moved) -> None:
     if moved.only_if is not None:
         units, pending = moved.only_if
         condition = _is(model.f_units, units) & _is(model.f_pending, pending)
+    if moved.unused:
+        condition = model.pk.does_not_exist()  # which says more than `only_if` could
     plan.add(moved.owner, model(where.pk(record), where.sk(record)), actions, condition)
 
 

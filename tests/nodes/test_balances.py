@@ -357,9 +357,15 @@ def test_traced_while_it_is_booked(side: Side) -> None:
     assert side.credited() - before == 1
 
 
-def test_booked_while_it_is_traced(side: Side) -> None:
-    """The other way round: the booking is stored after a rescan has seen that there is none. The rescan gives way."""
-    before, address = side.credited(), side.address()
+@pytest.mark.parametrize("used", [False, True])
+def test_booked_while_it_is_traced(side: Side, used: bool) -> None:
+    """The other way round: the booking is stored after a rescan has seen that there is none. The rescan gives way. `used`: the
+    address had a payment before."""
+    address = side.address()
+    if used:
+        send_native(side.node.rpc, address, ETHER)
+        side.deep("off")
+    before = side.credited()
     side.contract_pays(address)
     side.deep("off")
     booked: list[int] = []
@@ -370,9 +376,18 @@ def test_booked_while_it_is_traced(side: Side) -> None:
 
         def get(self, kind: type[Any], **key: str) -> Any:
             found = services().store.get(kind, **key)
+            self.asked(kind, key)
+            return found
+
+        def get_many(self, wanted: Sequence[tuple[type[Any], Any]]) -> list[Any]:
+            found = services().store.get_many(wanted)
+            for kind, key in wanted:
+                self.asked(kind, key)
+            return found
+
+        def asked(self, kind: type[Any], key: Any) -> None:
             if kind is BalanceBooking and key["address"] == address.lower() and not booked:
                 booked.append(side.balance_booker().check([address.lower()]))
-            return found
 
     side.rescan(store=Between())
     assert booked == [1]

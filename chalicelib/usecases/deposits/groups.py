@@ -26,7 +26,7 @@ from chalicelib.domain.deposits.deposits import Deposit, deposit_work
 from chalicelib.domain.deposits.sums import MATTERS, NEAR, seen_sums
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.invoices.totals import InvoiceTotals
-from chalicelib.domain.ledger import Balance
+from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking
 from chalicelib.usecases.base.awaited import awaiting, balance_keys, owned_of
 from chalicelib.usecases.base.outbox import News
@@ -34,6 +34,7 @@ from chalicelib.usecases.base.views import views_now
 from chalicelib.usecases.deposits.crediting import DepositCrediting
 from chalicelib.usecases.deposits.first_sight import FirstSight, Scanned
 from chalicelib.usecases.deposits.posting import DepositPostings
+from chalicelib.usecases.deposits.recorded_before import not_booked_since
 from chalicelib.usecases.ports.changes import MOST_ITEMS, Absent, Add, AtEpoch, AtPart, Change, Conflict, Dropped, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
@@ -97,11 +98,12 @@ class DepositGroups:
             if deposit is None
         ]
         may_be_booked = network.family == "evm" and not network.simulated and coin.contract is None
-        booked: list[_Key] = [
-            (BalanceBooking, {"network": network.id, "address": m.transfer.recipient}) for m in members if may_be_booked
-        ]
-        facts = self._facts(network, seen, booked)
-        bookings = dict(zip([key["address"] for _, key in booked], facts.rest, strict=True))
+        places = [m.transfer.recipient for m in members if may_be_booked]
+        booked: list[_Key] = [(BalanceBooking, {"network": network.id, "address": place}) for place in places]
+        lies: list[_Key] = [(WalletBalance, {"network": network.id, "address": p, "asset": coin.asset}) for p in places]
+        facts = self._facts(network, seen, [*booked, *lies])
+        bookings = dict(zip(places, facts.rest, strict=False))
+        wallets = dict(zip(places, facts.rest[len(places) :], strict=True))
         news = News(self._clock.now_ms())
         least = self._screening.minimum(network, coin)
         changes: list[Change] = []
@@ -116,7 +118,7 @@ class DepositGroups:
             changes += [Save(told), Open(deposit_work(told)), *moved, awaiting(deposit.tenant, told, told.amount)]
             changes.append(self._book.beside(network, told, pending=told.amount))
             if may_be_booked:
-                changes.append(Absent(BalanceBooking, {"network": network.id, "address": transfer.recipient}))
+                changes.append(not_booked_since(network, coin.asset, transfer.recipient, wallets[transfer.recipient]))
             done.add(deposit.id)
         rests_on = begins or [scanned.stands(network)]
         if len(done) < (len(members) if begins else 2) or not self._committed([*rests_on, *changes, *news.emit()]):

@@ -9,8 +9,10 @@ from typing import Any
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.ids import AssetId
+from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking
-from chalicelib.usecases.ports.changes import Absent, Change, Still
+from chalicelib.usecases.ports.changes import Absent, Beside, Change, Still
 from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
@@ -23,6 +25,18 @@ class Claim:
     booking: BalanceBooking
     units: int
     pending: int
+
+
+def not_booked_since(network: Network, asset: AssetId, address: str, wallet: WalletBalance | None) -> Change:
+    """The condition of a commit that records coins of `asset` at `address` (storage form), for which there was no booking when
+    `wallet` was read with it: that none came in between.
+
+    A booking writes the address's balance in its own transaction, and only the archive removes a balance, LEAST_ARCHIVE_DAYS later.
+    So where there is no balance, no booking has come; and as the commit writes the balance anyhow, to say so costs nothing.
+    """
+    if wallet is None:
+        return Beside(network.id, address, asset, unused=True)
+    return Absent(BalanceBooking, {"network": network.id, "address": address})
 
 
 def not_booked_yet(store: Store, network: Network, block: Block, transfer: Transfer) -> list[Change] | None:

@@ -41,7 +41,8 @@ class Beside:
     """Move what is known beside the money at one of our addresses (`WalletBalance`), in units of `asset`, up or down.
 
     `address` in storage form. Together with a `Post` that moves the same balance it is one item of the transaction.
-    `aside` counts deposits. `only_if`: commit only while the balance has these `units` and `pending`.
+    `aside` counts deposits. `only_if`: commit only while the balance has these `units` and `pending`; `unused`: only where nothing
+    has come to the address in this coin yet, or the archive has emptied it since.
     """
 
     network: NetworkId
@@ -52,6 +53,7 @@ class Beside:
     small: int = 0
     aside: int = 0
     only_if: tuple[int, int] | None = None
+    unused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
