@@ -38,8 +38,8 @@ INDEXES: dict[tuple[str, str], Index] = {
     **{(family, "hash"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk") for family in ("tx", "stray")},
     # Whose invoice it is, by its id alone: for who pays it, who has no key.
     ("inv", "id"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk"),
-    # Withdrawals by where they go. Deposits of all merchants by their hash in a realm: for the operator; they are few and
-    # have no order.
+    # Withdrawals by where they go. Deposits of all merchants by their hash in a realm, those which an operator may be asked to
+    # release: few, and in no order. A version before this one listed all deposits so.
     ("wd", "address"): Index("records", "lookup", "lookup_pk", "sk"),
     ("dep", "hash"): Index("records", "lookup", "lookup_pk", "sk"),
     # Deposits of all merchants that an operator can release: few, and in no order.
@@ -94,7 +94,7 @@ def deposit_lists(r: Any) -> Mapping[str, str | None]:
         owner = f"own:{network_parts(r.network)[0]}"
         own = {"tx_address_pk": listed_under("tx", owner, r.address), "time_sk": place_in_time(r.created_at, r.id)}
         return own | _releasable(r)
-    found = {"lookup_pk": listed_under("dep", network_parts(r.network)[0], r.txid)}
+    found = {"lookup_pk": listed_under("dep", network_parts(r.network)[0], r.txid)} if r.questioned else {}
     return found | _releasable(r) | _transaction_lists(r, r.status, r.address, r.txid)
 
 

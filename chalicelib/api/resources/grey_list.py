@@ -111,7 +111,8 @@ def remove_from_grey_list(ctx: Ctx, body: GreyListRemove, query: GreyListRemoveQ
 )  # fmt: skip
 def release_transaction(ctx: Ctx) -> Answer:
     """For a deposit of any merchant of the key's realm, by its id (`tx_…`) or by the chain's hash: its money becomes available and
-    counts for its invoice. Where several movements share the hash, the VALIDATION_ERROR names their ids, and what can be released.
+    counts for its invoice. Where several movements to its merchant share the hash, or several that were held back, the
+    VALIDATION_ERROR names their ids, and what can be released. A hash of which nothing was ever held back is a NOT_FOUND.
 
     A deposit from the grey list is held from its confirmation on; one that is pending, was released before, or was never held is a
     VALIDATION_ERROR. Should a reorganisation take it out of the chain and bring it back, it is not held again.

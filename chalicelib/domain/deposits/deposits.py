@@ -165,6 +165,12 @@ class Deposit:
         return self.tenant is not None and (self.held or (self.below_minimum and self.status != "orphaned"))
 
     @property
+    def questioned(self) -> bool:
+        """Whether something keeps it from its owner, or did: who is told of it may ask the operator for its release."""
+        reasons = {GREY_LISTED, HELD, BELOW_MINIMUM, SET_ASIDE, NATIVE_TWIN}
+        return bool(reasons & set(self.flags)) or self.released_at is not None or self.admitted_at is not None
+
+    @property
     def block(self) -> tuple[int, str]:
         """Number and hash of its block. Raises LookupError while it is in none."""
         if self.block_number is None or self.block_hash is None:

@@ -50,20 +50,27 @@ class Releases:
         self._book = DepositPostings(store, rules)
 
     def named(self, realm: Realm, name: str) -> str:
-        """The id of a merchant's deposit in `realm` by its transaction hash; an id is returned as it is.
+        """The id of a merchant's deposit in `realm` by its transaction hash, where anything ever kept it from its merchant; an id
+        is returned as it is.
 
-        Raises NotFound, BusinessRule where several movements share the hash: the caller has to name the deposit's id.
+        Raises NotFound, BusinessRule where several movements share the hash, of these or to their merchants: the caller has to
+        name the deposit's id.
         """
         if name.startswith("tx_"):
             return name
-        places = self._store.places(Listed("dep", "hash", realm, name), limit=_MOST_NAMED).places
-        found = [d for d in self._store.at(places) if isinstance(d, Deposit) and d.txid.lower() == name.lower()]
+        found = {d.id: d for d in self._of_hash(Listed("dep", "hash", realm, name), name)}
         if not found:
-            raise NotFound(f"No transaction {name[:80]}", {"txId": name[:80]})
+            raise NotFound(f"No transaction {name[:80]} that was ever held back", {"txId": name[:80]})
+        for tenant in {_owner(deposit) for deposit in found.values()}:
+            found |= {d.id: d for d in self._of_hash(Listed("tx", "hash", tenant, name), name)}
         if len(found) > 1:
-            each = ", ".join(f"{d.id} ({_standing(d)})" for d in sorted(found, key=lambda d: d.id))
+            each = ", ".join(f"{key} ({_standing(found[key])})" for key in sorted(found))
             raise BusinessRule("txId", f"several movements have this hash: send the id of one: {each}")
-        return found[0].id
+        return next(iter(found))
+
+    def _of_hash(self, listed: Listed, name: str) -> list[Deposit]:
+        places = self._store.places(listed, limit=_MOST_NAMED).places
+        return [d for d in self._store.at(places) if isinstance(d, Deposit) and d.txid.lower() == name.lower()]
 
     def release(self, realm: Realm, name: str, by: str) -> Deposit:
         """Release a deposit of any merchant of `realm` that is held or below the minimum, by its id or its hash. Its money is

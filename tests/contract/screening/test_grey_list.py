@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deposits.deposits import HELD, Deposit, deposit_id
+from chalicelib.domain.deposits.deposits import GREY_LISTED, HELD, SET_ASIDE, Deposit, deposit_id
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.money import parse_units
 from chalicelib.usecases.ports.changes import Save
@@ -97,10 +97,11 @@ def test_what_can_not_be_listed_and_who_may_not(edge):
     assert edge.call("POST", "/transactions/tx_none/release", key="admin").status == 404
 
 
-def test_a_hash_of_several_movements_names_them(edge):
-    network, txid = NetworkId("test:ethereum"), "0x" + "a1" * 32
+def with_hash(edge, number, *movements):
+    """Stored deposits of one transaction: merchant and flags of each."""
+    network, txid = NetworkId("test:ethereum"), f"0x{number:064x}"
     made = []
-    for n, (merchant, flags) in enumerate(((edge.shop, (HELD,)), (edge.other, ()), (None, ()))):
+    for n, (merchant, flags) in enumerate(movements):
         tenant = None if merchant is None else TenantId(f"{merchant}:test")
         made.append(
             Deposit(
@@ -109,15 +110,39 @@ def test_a_hash_of_several_movements_names_them(edge):
             )
         )  # fmt: skip
         edge.services.store.commit([Save(made[-1])])
+    return txid, made
+
+
+def test_a_hash_of_several_movements_names_them(edge):
+    """Those that are held back, and others to the same merchants."""
+    movements = (edge.shop, (HELD,)), (edge.shop, ()), (edge.other, (GREY_LISTED,)), (None, ()), (None, (SET_ASIDE,))
+    txid, made = with_hash(edge, 1, *movements)
     refused = edge.call("POST", f"/transactions/{txid}/release", key="admin").json["error"]
     assert (refused["code"], refused["details"]["field"]) == ("VALIDATION_ERROR", "txId")
     assert f"{made[0].id} (held)" in refused["details"]["reason"]
     assert f"{made[1].id} (not held)" in refused["details"]["reason"]
-    assert made[2].id not in refused["details"]["reason"]
+    assert f"{made[2].id} (not held)" in refused["details"]["reason"]
+    assert not {made[3].id, made[4].id} & set(refused["details"]["reason"].replace(",", "").split())
     assert edge.call("POST", f"/transactions/{txid[:-1]}/release", key="admin").status == 404
     live = edge.new_key(realm="live", level="admin")
     assert edge.call("POST", f"/transactions/{txid}/release", key=live).status == 404
     assert edge.call("POST", f"/transactions/{made[0].id}/release", key=live).status == 404
+
+
+def test_a_hash_names_what_is_held_back_whatever_else_it_moves(edge):
+    releases = edge.services.releases("test")
+    txid, made = with_hash(edge, 2, (edge.shop, (HELD,)), (edge.other, ()), (None, ()))
+    assert releases.named("test", txid.upper().replace("X", "x")) == made[0].id
+    plain, _ = with_hash(edge, 3, (edge.shop, ()))
+    assert edge.call("POST", f"/transactions/{plain}/release", key="admin").status == 404
+
+
+def test_a_version_before_this_one_listed_every_deposit_by_its_hash(edge, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Deposit, "questioned", True)
+        txid, _ = with_hash(edge, 4, (edge.shop, ()))
+    refused = edge.call("POST", f"/transactions/{txid}/release", key="admin").json["error"]
+    assert refused["details"]["reason"] == "it is neither held, nor below the minimum, nor set aside"
 
 
 def test_simultaneous_adding_is_done_once(edge):
