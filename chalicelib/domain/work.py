@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from chalicelib.domain.ids import TenantId, derived_id
+from chalicelib.domain.ids import TenantId, derived_id, made_at
 from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.webhooks.hooks import Hooked
 
@@ -54,6 +54,9 @@ LANES = 8
 NOTICE = "note"
 """The beginning of the id of an outbox row that tells of webhook endpoints alone. The function that sends webhooks may
 write these rows and no others: it talks to strangers, and is not to tell merchants of payments, or to order any."""
+ONE_ITEM = "row"
+"""The beginning of the id of an outbox row that is its own obligation: one item, which is found by its lane as by its id."""
+_TWO_ITEMS = "out"
 HELD = "held"
 """The beginning of the `order` of work that waits for no time: behind all times, as text."""
 TIME_DIGITS = 15
@@ -163,5 +166,33 @@ def tags_in(outbox_id: str) -> frozenset[str]:
 
 def outbox_work(row: OutboxRow) -> Work:
     """Open work: send the messages of `row`."""
-    lane = row.id.partition("-")[2][:1] or lane_of(row.id)
-    return Work("outbox", lane, time_order(row.at), row.id)
+    return Work("outbox", _outbox_lane(row.id), time_order(row.at), row.id)
+
+
+def is_one_item(outbox_id: str) -> bool:
+    """Whether this is the id of an outbox row that is its own obligation. One that tells no time is none of ours."""
+    return outbox_id.startswith(f"{ONE_ITEM}_") and _time_in(outbox_id) is not None
+
+
+def as_one_item(row: OutboxRow) -> OutboxRow:
+    """`row` under an id by which it is its own obligation. As it is where its id does not tell its time, and where it is a notice:
+    what sends webhooks may write obligations of the outbox, and rows of notices alone."""
+    prefix, _, rest = row.id.partition("_")
+    fits = prefix == _TWO_ITEMS and _time_in(row.id) == row.at
+    return replace(row, id=f"{ONE_ITEM}_{rest}") if fits else row
+
+
+def one_item_work(outbox_id: str) -> Work:
+    """The obligation that an outbox row of one item is, by its id alone. Raises ValueError for another id."""
+    return Work("outbox", _outbox_lane(outbox_id), time_order(made_at(outbox_id)), outbox_id)
+
+
+def _time_in(id: str) -> int | None:
+    try:
+        return made_at(id)
+    except ValueError:
+        return None
+
+
+def _outbox_lane(outbox_id: str) -> str:
+    return outbox_id.partition("-")[2][:1] or lane_of(outbox_id)

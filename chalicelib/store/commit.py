@@ -17,7 +17,7 @@ from chalicelib.domain.chain import BlockDeposits, ScanEpoch
 from chalicelib.domain.ids import AssetId, NetworkId, asset_parts
 from chalicelib.domain.ledger import Book, WalletBalance
 from chalicelib.domain.merchants.activity import Activity
-from chalicelib.domain.work import outbox_work
+from chalicelib.domain.work import is_one_item, outbox_work
 from chalicelib.store import access, alone, unheard
 from chalicelib.store.models import Models
 from chalicelib.store.schema import key_of, where_is, work_by_time, work_key
@@ -264,7 +264,8 @@ def _emit(plan: _Plan, change: Emit) -> None:
         return
     item = plan.models.item(change.row)
     plan.put(change, item, type(item).pk.does_not_exist())
-    _open(plan, change, outbox_work(change.row))
+    if not is_one_item(change.row.id):
+        _open(plan, change, outbox_work(change.row))
 
 
 def _open(plan: _Plan, change: Change, work: Any, *, anew: bool = True) -> None:

@@ -17,12 +17,24 @@ from chalicelib.domain.addresses.index_pools import Indexes, IndexPool
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.ids import Realm
 from chalicelib.domain.merchants.merchants import Tally
-from chalicelib.domain.work import Work, WorkKind
+from chalicelib.domain.work import OutboxRow, Work, WorkKind, as_one_item
 from chalicelib.settings import AWS_CONNECTIONS, USER_AGENT, Settings
 from chalicelib.store import alone, lists
 from chalicelib.store.indexes import INDEXES, listed_under
 from chalicelib.store.models import ARCHIVE, Models
-from chalicelib.store.schema import beginning_of, key_of, kind_at, name_key, partition_of, prefix_of, where_is, work_at, work_key
+from chalicelib.store.schema import (
+    ONE_ITEM_ROWS,
+    beginning_of,
+    key_of,
+    kind_at,
+    name_key,
+    partition_of,
+    prefix_of,
+    where_is,
+    work_at,
+    work_key,
+    work_partitions,
+)
 from chalicelib.store.unheard import OF, Heard, Listeners
 from chalicelib.usecases.base import activity
 from chalicelib.usecases.ports.changes import Change, Conflict, Emit
@@ -50,6 +62,13 @@ def _connection(region: str) -> Connection:
 
 
 Kick = Callable[[str, str | None], None]
+
+
+def _work(item: Any) -> Work:
+    """The obligation that an item of the table `work` is. An outbox row of one item has it in its key alone."""
+    if item.lane is None:
+        return work_at(item.pk, item.sk)
+    return Work(cast(WorkKind, item.work_kind), item.lane, item.order or "", item.work_id)
 
 
 class DynamoStore:
@@ -202,6 +221,8 @@ class DynamoStore:
     def _commit(self, changes: Sequence[Change]) -> None:
         from chalicelib.store import commit as commits  # a function that only reads never loads it
 
+        if self._settings.one_item_outbox:
+            changes = [Emit(as_one_item(change.row)) if isinstance(change, Emit) else change for change in changes]
         token, direct = str(uuid.uuid4()), self._listeners.direct(changes)
         for attempt in range(_BUSY_TRIES):
             try:
@@ -238,17 +259,22 @@ class DynamoStore:
         self, kind: WorkKind, lane: str, *, upto: str | None = None, after: Work | None = None, limit: int = 100
     ) -> list[Work]:
         """Open obligations of a lane in order, behind `after`, those whose `order` is at most `upto`. Raises Unavailable."""
-        model = self.models.work
         first = "" if after is None else f"{after.order}#{after.id}"
         # '~' sorts behind every character of an order and an id: `upto` itself is included, whatever its ids.
-        condition = model.sk.between(f"{first}!" if first else "!", f"{upto}#~" if upto is not None else "~")
+        span = (f"{first}!" if first else "!", f"{upto}#~" if upto is not None else "~")
+        parts = [self._open_in(partition, span, limit) for partition in work_partitions(kind, lane)]
+        if len(parts) == 1:
+            return parts[0]
+        return sorted((work for part in parts for work in part), key=lambda work: (work.order, work.id))[:limit]
+
+    def _open_in(self, partition: str, span: tuple[str, str], limit: int) -> list[Work]:
+        model = self.models.work
+        condition = model.sk.between(*span)
         try:
-            items = list(
-                model.query(f"{kind}#{lane}", range_key_condition=condition, limit=limit, page_size=limit, consistent_read=True)
-            )
+            items = list(model.query(partition, range_key_condition=condition, limit=limit, page_size=limit, consistent_read=True))
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
-        return [Work(kind, item.lane, item.order or "", item.work_id) for item in items]
+        return [_work(item) for item in items]
 
     def work_by_time(
         self, kind: WorkKind, lane: str, /, *, limit: int, span: Span = EVERYWHERE, after: str | None = None
@@ -327,7 +353,10 @@ class DynamoStore:
         """All records of a kind, by a scan of its table. Raises Unavailable."""
         model: Any = self.models.of(kind)
         try:
-            for item in model.scan(model.pk.startswith(prefix_of(kind)), consistent_read=True):
+            there = model.pk.startswith(prefix_of(kind))
+            if kind is OutboxRow:
+                there |= model.pk.startswith(f"{ONE_ITEM_ROWS}#")
+            for item in model.scan(there, consistent_read=True):
                 yield self.models.record(kind, item)
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
@@ -363,8 +392,8 @@ class DynamoStore:
         """All open obligations, by a scan. Raises Unavailable."""
         model = self.models.work
         try:
-            for item in model.scan(model.lane.exists(), consistent_read=True):
-                yield Work(cast(WorkKind, item.work_kind), item.lane, item.order or "", item.work_id)
+            for item in model.scan(model.lane.exists() | model.pk.startswith(f"{ONE_ITEM_ROWS}#"), consistent_read=True):
+                yield _work(item)
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
 

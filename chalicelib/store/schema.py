@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from chalicelib.domain.webhooks.hooks import is_hook
-from chalicelib.domain.work import Work, WorkKind, time_lane
+from chalicelib.domain.work import Work, WorkKind, is_one_item, one_item_work, time_lane
 from chalicelib.store.indexes import (
     DEPOSIT_REPEATED,
     activity_lists,
@@ -35,6 +35,8 @@ from chalicelib.store.indexes import (
 )
 
 Key = Callable[[Any], str]
+ONE_ITEM_ROWS = "outrow"
+"""The beginning of the partitions of outbox rows that are one item."""
 
 
 def _place(wallet: Any) -> str:
@@ -80,6 +82,12 @@ def _height(record: Any) -> str:
 def _endpoint_partition(r: Any) -> str:
     """A merchant's endpoints are read together, by whoever tells it of anything; its invoices' own lie apart."""
     return f"invhook#{r.tenant}" if is_hook(getattr(r, "id", "")) else f"hook#{r.tenant}"
+
+
+def _outbox_key(id: str) -> tuple[str, str]:
+    """An outbox row of one item lies where its obligation would, in a partition that functions without rights to it, and versions
+    that would take an obligation without its row for done, do not touch."""
+    return work_key(one_item_work(id)) if is_one_item(id) else (f"row#{id}", "-")
 
 
 RECORDS: dict[str, Kind] = {
@@ -229,7 +237,7 @@ RECORDS: dict[str, Kind] = {
     "ConsolidationFees": Kind("payouts", lambda r: f"coinfees#{r.network}"),
     "GivenUp": Kind("payouts", lambda r: f"givenup#{r.id}"),
     "OwnTransaction": Kind("payouts", lambda r: f"own#{r.network}#{r.txid}"),
-    "OutboxRow": Kind("work", lambda r: f"row#{r.id}", packed="events"),
+    "OutboxRow": Kind("work", lambda r: _outbox_key(r.id)[0], lambda r: _outbox_key(r.id)[1], packed="events"),
     "EventRecord": Kind(
         "events", lambda r: f"evt#{r.tenant}", lambda r: r.id, event_lists, module="webhooks.endpoints", packed="body"
     ),
@@ -294,7 +302,13 @@ def name_key(name: str, id: str = "") -> tuple[str, str]:
 
 
 def work_key(work: Work) -> tuple[str, str]:
-    return f"{work.kind}#{work.lane}", f"{work.order}#{work.id}"
+    kind = ONE_ITEM_ROWS if work.kind == "outbox" and is_one_item(work.id) else work.kind
+    return f"{kind}#{work.lane}", f"{work.order}#{work.id}"
+
+
+def work_partitions(kind: WorkKind, lane: str) -> tuple[str, ...]:
+    """The partitions with the open work of a lane: outbox rows of one item have one of their own."""
+    return (f"{kind}#{lane}", f"{ONE_ITEM_ROWS}#{lane}") if kind == "outbox" else (f"{kind}#{lane}",)
 
 
 def work_by_time(work: Work) -> str | None:
@@ -307,4 +321,4 @@ def work_at(pk: str, sk: str) -> Work:
     """The obligation whose item has this key."""
     kind, _, lane = pk.partition("#")
     order, _, id = sk.partition("#")
-    return Work(cast(WorkKind, kind), lane, order, id)
+    return Work(cast(WorkKind, "outbox" if kind == ONE_ITEM_ROWS else kind), lane, order, id)

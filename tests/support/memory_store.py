@@ -41,7 +41,7 @@ from chalicelib.domain.withdrawals.batches import WithdrawalBatch
 from chalicelib.domain.withdrawals.payout_line import PayoutLine
 from chalicelib.domain.withdrawals.slot_shortages import SlotShortage
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter, NonceUse, Withdrawal
-from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
+from chalicelib.domain.work import Command, OutboxRow, Work, is_one_item, one_item_work, outbox_work, time_lane
 from chalicelib.usecases.ports.changes import (
     MOST_ITEMS,
     Absent,
@@ -232,9 +232,13 @@ class MemoryStore:
             self.records[self._key_of(record)] = _copied(record)
 
     def remove(self, kind: type[Any], /, **key: str) -> bool:
+        if kind is OutboxRow and is_one_item(key["id"]):
+            self.work.discard(one_item_work(key["id"]))
         return self.records.pop(self._key(kind, key)) is not None
 
     def close(self, work: Work, /) -> None:
+        if work.kind == "outbox" and is_one_item(work.id):
+            self.records.pop((OutboxRow, work.id))
         self.work.discard(work)
 
     def open_work(

@@ -34,7 +34,7 @@ WINDOW_MS = 86_400_000
 SLACK_MS = 60_000
 """How much later than a row the time of an earlier one may be: times are taken before commits, by clocks that differ."""
 LOOK = 5_000
-"""Open rows of a lane that are looked at, about 20 for a read unit."""
+"""Open rows of a lane that are looked at, about 20 for a read unit, 5 where a row is one item."""
 READ, MOST = 60, 50
 """Rows that are read, and told, before one. Where there are more, it waits: they have messages of their own, and the sweep."""
 YOUNG_MS = 2_000

@@ -17,7 +17,7 @@ from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.times import iso
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
-from chalicelib.domain.work import LANES, Command, OutboxRow, Work, outbox_work, time_order
+from chalicelib.domain.work import LANES, Command, OutboxRow, Work, is_one_item, outbox_work, time_order
 from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Conflict, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
@@ -95,9 +95,10 @@ class Relay:
         for endpoint in waking:
             self._queues.wake(endpoint.tenant, endpoint.id, failing=endpoint.failing_since is not None)
         # One after the other costs half of a transaction. Work without its row, where the function dies in between, is closed by
-        # the sweep; a row without its work would be found by nobody.
+        # the sweep; a row without its work would be found by nobody. A row of one item is its own work.
         first = self._store.remove(OutboxRow, id=row.id)
-        self._store.close(outbox_work(row))
+        if not is_one_item(row.id):
+            self._store.close(outbox_work(row))
         return first
 
     def _send(self, command: Command) -> None:
