@@ -64,6 +64,16 @@ class Sent:
     rests_until: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """An attempt that the receiver took, and that is not recorded yet; it ended at `now` (ms since 1970)."""
+
+    delivery: Delivery
+    endpoint: WebhookEndpoint
+    attempt: Attempt
+    now: int
+
+
 class Sender(Protocol):
     def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """POST `body`, in at most `ATTEMPT_SECONDS`. A failure on the way is in the answer, never raised."""
@@ -95,9 +105,12 @@ class Deliveries:
         self._clock = clock
         self._jitter = jitter
 
-    def send(self, delivery: Delivery, endpoint: WebhookEndpoint, event: EventRecord, secrets: Sequence[str]) -> Sent:
-        """Make the next attempt of `delivery`, which is pending, and record it. `secrets` sign, in the clear; without any nothing
-        is sent, and the attempt has failed. Raises Unavailable and Conflict: then it was made and nothing was recorded."""
+    def send(
+        self, delivery: Delivery, endpoint: WebhookEndpoint, event: EventRecord, secrets: Sequence[str], *, many: bool = False
+    ) -> Sent | Accepted:
+        """Make the next attempt of `delivery`, which is pending, and record it; with `many` others, a first one that is accepted
+        is left to `record`. `secrets` sign, in the clear; without any nothing is sent, and the attempt has failed. Raises
+        Unavailable and Conflict: then it was made and nothing was recorded."""
         started = self._clock.now_ms()
         if not secrets:
             unsigned = Attempt(started, None, 0, error=UNREADABLE)
@@ -107,10 +120,38 @@ class Deliveries:
         answer = self._sender.send(endpoint.url, headers, body)
         attempt = Attempt(started, answer.status, answer.duration, beginning(answer.body), answer.error)
         now = self._clock.now_ms()
+        if many and attempt.succeeded and not delivery.attempts:
+            return Accepted(delivery, endpoint, attempt, now)
         wait = 0 if attempt.succeeded else retry_after_seconds(answer.retry_after, now)
         rests = min(wait, REST_SECONDS) if attempt.status in _ASKS_FOR_REST else 0
         sent = self._settle(delivery, endpoint, attempt, now, wait)
         return Sent(sent.outcome, attempt, sent.delivery, now + rests * 1000 if rests else 0)
+
+    def record(self, accepted: Sequence[Accepted]) -> list[Sent | Exception]:
+        """Record attempts that receivers took, all in one transaction. What could not be recorded has what went wrong in its place.
+
+        First attempts alone: a function that dies before this sends them once more, and the next time each is recorded by itself.
+        So a delivery that kills every function has the others of its batch sent twice, and no more often.
+        """
+        if len(accepted) > 1:
+            after = [one.delivery.after(one.attempt, one.now, 0.0) for one in accepted]
+            pairs = zip(accepted, after, strict=True)
+            changes = [change for one, told in pairs for change in (Save(told), Close(delivery_work(one.delivery)))]
+            try:
+                self._store.commit(changes)
+            except Conflict:
+                log.info("a delivery of a batch was settled by another worker: each is recorded by itself")
+            except Exception as error:  # noqa: BLE001 - nothing is known of any of them
+                return [error] * len(accepted)
+            else:
+                return [Sent("delivered", one.attempt, told) for one, told in zip(accepted, after, strict=True)]
+        return [self._recorded(one) for one in accepted]
+
+    def _recorded(self, one: Accepted) -> Sent | Exception:
+        try:
+            return self._settle(one.delivery, one.endpoint, one.attempt, one.now, 0)
+        except Exception as error:  # noqa: BLE001 - raised again when what came of the others is known
+            return error
 
     def interrupted(self, delivery: Delivery, began: int) -> Sent:
         """Record an attempt that began (ms since 1970) and never reported: its worker died, and the receiver may have got it.

@@ -2,9 +2,10 @@
 only.
 
 A message names an endpoint. The worker reads the due deliveries from the store, takes the lease with the batch that it is about to
-send, and repeats this until nothing is due or its time is up. Then the endpoint goes to the end of the queue, as long as its chain
-of messages may grow (`message_chains`), else the schedule brings it. A message that finds the lease taken sets the wake-up flag, so
-that the holder reads once more before it gives the lease back: no message is lost between the two.
+send, and repeats this until nothing is due or its time is up. First attempts that the receiver took are recorded together at the
+end of their batch, all others at once. Then the endpoint goes to the end of the queue, as long as its chain of messages may grow
+(`message_chains`), else the schedule brings it. A message that finds the lease taken sets the wake-up flag, so that the holder
+reads once more before it gives the lease back: no message is lost between the two.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.secrets import Opener
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.webhooks.deliveries import Deliveries, Sent
+from chalicelib.usecases.webhooks.deliveries import Accepted, Deliveries, Sent
 from chalicelib.usecases.webhooks.looks import Look, Looks
 from chalicelib.usecases.webhooks.notices import well_again
 from chalicelib.usecases.webhooks.ordering import Ordering
@@ -38,6 +39,7 @@ from chalicelib.usecases.webhooks.signing_secrets import opened
 log = logging.getLogger(__name__)
 
 Tried = Sent | Exception
+Made = Sent | Accepted | Exception
 Outcome = Literal["idle", "taken", "resting", "done", "more", "lost"]
 T = TypeVar("T")
 
@@ -62,7 +64,7 @@ class Leases:
         clock: Clock,
         deliveries: Deliveries,
         opener: Opener,
-        together: Callable[[Sequence[Callable[[], Tried]]], list[Tried]] = in_threads,
+        together: Callable[[Sequence[Callable[[], Made]]], list[Made]] = in_threads,
     ) -> None:
         self._store, self._queues, self._clock = store, queues, clock
         self._deliveries, self._opener, self._together = deliveries, opener, together
@@ -137,7 +139,9 @@ class Leases:
             settle()
         if endpoint is None or not look.batch:
             return taken
-        tried = self._together([_job(self._deliveries, delivery, endpoint, event, secrets) for delivery, event in look.batch])
+        many = len(look.batch) > 1
+        made = self._together([_job(self._deliveries, pair, endpoint, secrets, many) for pair in look.batch])
+        tried = self._recorded(made)
         sent = [one for one in tried if isinstance(one, Sent)]
         failed = tuple(one.attempt.at for one in sent if not one.attempt.succeeded)
         taken = taken.faring(len(sent) - len(failed), failed, max((one.rests_until for one in sent), default=0))
@@ -148,6 +152,11 @@ class Leases:
             if isinstance(one, Exception):
                 raise one
         return taken
+
+    def _recorded(self, made: Sequence[Made]) -> list[Tried]:
+        """What came of a batch, once what its receiver took is recorded as well."""
+        recorded = iter(self._deliveries.record([one for one in made if isinstance(one, Accepted)]))
+        return [next(recorded) if isinstance(one, Accepted) else one for one in made]
 
     def _unblocked(self, look: Look, turn: Turn) -> Turn:
         """The lease once what ends without sending holds up nothing. Before it ends: then it is found again after a crash."""
@@ -258,11 +267,11 @@ class Leases:
 
 
 def _job(
-    deliveries: Deliveries, delivery: Delivery, endpoint: WebhookEndpoint, event: EventRecord, secrets: Sequence[str]
-) -> Callable[[], Tried]:
-    def job() -> Tried:
+    deliveries: Deliveries, pair: tuple[Delivery, EventRecord], endpoint: WebhookEndpoint, secrets: Sequence[str], many: bool
+) -> Callable[[], Made]:
+    def job() -> Made:
         try:
-            return deliveries.send(delivery, endpoint, event, secrets)
+            return deliveries.send(pair[0], endpoint, pair[1], secrets, many=many)
         except Exception as error:  # noqa: BLE001 - raised again when what came of the others is known
             return error
 
