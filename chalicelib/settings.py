@@ -30,8 +30,8 @@ RATE_PROVIDERS = ("coingecko", "kraken", "fixed")
 VARIABLES = (
     "ADDRESSES_MODE", "ADDRESSES_PER_DAY", "ARCHIVE_AFTER_DAYS", "BUSY_HOURS", "COINGECKO_API_KEY", "COINGECKO_IDS",
     "COINGECKO_URL", "COLLECT_FEE_PERCENT", "CONSOLE", "CONSOLIDATION_BUDGET_USD", "FEE_BUDGET_USD", "INVOICE_EXPIRY_SECONDS",
-    "KRAKEN_URL", "LIVE_CHAINS", "NODE_SILENCE_MINUTES", "ONE_ITEM_OUTBOX", "PACKED_RECORDS", "PUBLIC_URL", "RATES_PROVIDERS",
-    "RECONCILE_PAGE",
+    "KRAKEN_URL", "LIVE_CHAINS", "LOOKOUTS", "NODE_SILENCE_MINUTES", "ONE_ITEM_OUTBOX", "PACKED_RECORDS", "PUBLIC_URL",
+    "RATES_PROVIDERS", "RECONCILE_PAGE",
     "RENEWALS_MOST",
     "RENEWAL_FEE_TIMES",
     "RENEWAL_SECONDS", "REVEAL_PRIVATE_KEYS", "RISK_FAILURES", "RISK_NEW_PER_DAY", "RISK_NEW_PER_HOUR", "RISK_THRESHOLD",
@@ -96,6 +96,7 @@ class Settings:
     packed_records: bool = True
     short_records: bool = True
     one_item_outbox: bool = True
+    lookouts: bool = True
     ticks: bool = False
     busy_hours: int = 6
     risk: RiskRules = field(default_factory=RiskRules)
@@ -135,6 +136,7 @@ class Settings:
             packed_records=_switch("PACKED_RECORDS", "off" if prod else "on"),
             short_records=_switch("SHORT_RECORDS", "off" if prod else "on"),
             one_item_outbox=_switch("ONE_ITEM_OUTBOX", "off" if prod else "on"),
+            lookouts=_switch("LOOKOUTS", "off" if prod else "on"),
             console=_switch("CONSOLE", "off" if prod else "on"),
             # The local stack polls every second by itself.
             ticks=_switch("TICKS", "off" if stage == "local" else "on"),

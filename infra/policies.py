@@ -282,7 +282,8 @@ FUNCTIONS: dict[str, Rights] = {
             # PutItem: the withdrawals of a batch whose function died before it had made them.
             "records": (*GET, *PUT),
             "chain": READ,
-            "work": (*READ, *PUT, "DeleteItem"),
+            # BatchWriteItem: lookouts that are kept.
+            "work": (*READ, *PUT, "DeleteItem", "BatchWriteItem"),
             # BatchWriteItem: as the relay, whose work it does where messages were lost.
             "events": (*GET, *PUT, "BatchWriteItem"),
             # ConditionCheckItem: that an endpoint is as it was when nothing was left that is put aside for it.

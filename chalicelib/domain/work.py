@@ -18,7 +18,7 @@ WorkKind = Literal[
     "outbox", "deposit", "batch", "approval", "payout", "sent", "settled", "expiry", "delivery", "rescan", "stake",
     "staked", "bundle", "glimpse", "range", "move", "moved", "collectable", "collection", "coinmove", "coinmoved", "drain",
     "loan", "redelivery", "unheld", "stray", "givenup",
-    "refund", "unpriced",
+    "refund", "unpriced", "lookout",
 ]  # fmt: skip
 """What still has to happen, by kind.
 
@@ -47,6 +47,7 @@ WorkKind = Literal[
 - `stray`: a payment on the wrong network is the operator's merchant's, and its withdrawal is not ordered yet
 - `unpriced`: a deposit waits for the rate at which it counts for its invoice
 - `givenup`: an operator gave up a transaction of ours, which has to be ended, or may be mined after all
+- `lookout`: an endpoint's first deliveries, which no index shows, have to be looked for once more, at this time
 - `refund`: a claim link has to expire in time, or a refund with an address has no withdrawal yet
 """
 LANES = 8

@@ -20,7 +20,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 KINDS = ("Turn", "DepositBlock")
 """Records that are often saved by themselves, and by few workers: the lease of an endpoint is, twice for each of its batches, and
 the row of a block, once."""
-_PUT = 25  # items in one BatchWriteItem
+_MANY = 25  # items in one BatchWriteItem
 _TRIES = 6
 _Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 BUSY = ("TransactionConflictException", "ThrottlingException", "ProvisionedThroughputExceededException")
@@ -55,34 +55,37 @@ def saved(plan: Any) -> bool:
     return True
 
 
-def put_all(call: _Call, items: Sequence[Any]) -> None:
-    """Put `items`, whatever lies in their places; 25 a round trip. Raises Unavailable where the tables take none of a round trip
-    `_TRIES` times in turn, and what `call` raises; some may be stored then.
+def write_all(call: _Call, left: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    """Put and remove items of these tables, whatever lies in their places; 25 a round trip. Raises Unavailable where the tables
+    take none of a round trip `_TRIES` times in turn, and what `call` raises; some may be stored then.
 
     BatchWriteItem answers with what it did not write, to be sent again after a pause that grows.
     https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
     """
-    left = [(item.Meta.table_name, {"PutRequest": {"Item": item.serialize()}}) for item in items]
     idle = 0
     while left:
         request: dict[str, list[Any]] = {}
-        for table, put in left[:_PUT]:
-            request.setdefault(table, []).append(put)
+        for table, one in left[:_MANY]:
+            request.setdefault(table, []).append(one)
         answer = call("BatchWriteItem", {"RequestItems": request})
-        unwritten = [(table, put) for table, puts in answer.get("UnprocessedItems", {}).items() for put in puts]
-        idle = idle + 1 if len(unwritten) == len(left[:_PUT]) else 0
+        unwritten = [(table, one) for table, many in answer.get("UnprocessedItems", {}).items() for one in many]
+        idle = idle + 1 if len(unwritten) == len(left[:_MANY]) else 0
         if idle == _TRIES:
             raise Unavailable("the tables are throttled")
-        left = [*unwritten, *left[_PUT:]]
+        left = [*unwritten, *left[_MANY:]]
         if unwritten:
             time.sleep(random.uniform(0.01, 0.02 * 2**idle))  # noqa: S311 - spreads retries, guards nothing
 
 
 def removed(call: _Call, table: str, key: tuple[str, str]) -> bool:
     """Remove an item; whether it was there. Raises what `call` raises."""
-    pk, sk = key
-    answer = call("DeleteItem", {"TableName": table, "Key": {"pk": {"S": pk}, "sk": {"S": sk}}, "ReturnValues": "ALL_OLD"})
+    answer = call("DeleteItem", {"TableName": table, "Key": key_as_sent(*key), "ReturnValues": "ALL_OLD"})
     return "Attributes" in answer
+
+
+def key_as_sent(pk: str, sk: str) -> dict[str, dict[str, str]]:
+    """A key in DynamoDB's JSON."""
+    return {"pk": {"S": pk}, "sk": {"S": sk}}
 
 
 def _may_be_plain(change: object) -> bool:

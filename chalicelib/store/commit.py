@@ -17,9 +17,9 @@ from chalicelib.domain.chain import BlockDeposits, ScanEpoch
 from chalicelib.domain.ids import AssetId, NetworkId, asset_parts
 from chalicelib.domain.ledger import Book, WalletBalance
 from chalicelib.domain.merchants.activity import Activity
-from chalicelib.domain.work import is_one_item, outbox_work
+from chalicelib.domain.work import Work, is_one_item, outbox_work
 from chalicelib.store import access, alone, unheard
-from chalicelib.store.models import Models
+from chalicelib.store.models import Models, WorkItem
 from chalicelib.store.schema import key_of, where_is, work_by_time, work_key
 from chalicelib.store.unheard import BUSY_SECONDS, LISTENS_SECONDS, Heard
 from chalicelib.usecases.ports.changes import (
@@ -186,8 +186,8 @@ def _put_in(plan: _Plan, change: Change) -> None:
             plan.put(change, item, type(item).pk.does_not_exist())
         case Emit():
             _emit(plan, change)
-        case Open(work):
-            _open(plan, change, work)
+        case Open(work, by_time):
+            plan.put(change, work_item(models, work, by_time=by_time), models.work.pk.does_not_exist())
         case Close(work):
             obligation = models.work(*work_key(work))
             plan.delete(change, obligation, models.work.pk.exists())
@@ -270,10 +270,14 @@ def _emit(plan: _Plan, change: Emit) -> None:
 
 def _open(plan: _Plan, change: Change, work: Any, *, anew: bool = True) -> None:
     """With `anew` only where it is not open yet."""
-    model = plan.models.work
+    plan.put(change, work_item(plan.models, work), plan.models.work.pk.does_not_exist() if anew else None)
+
+
+def work_item(models: Models, work: Work, *, by_time: bool = True) -> WorkItem:
+    """The item of an open obligation; with `by_time` it is in the index of time, where its kind is."""
+    at = work_by_time(work) if by_time else None
     pk, sk = work_key(work)
-    item = model(pk, sk, work_kind=work.kind, lane=work.lane, order=work.order or None, work_id=work.id, time_pk=work_by_time(work))
-    plan.put(change, item, model.pk.does_not_exist() if anew else None)
+    return models.work(pk, sk, work_kind=work.kind, lane=work.lane, order=work.order or None, work_id=work.id, time_pk=at)
 
 
 _Wallet = tuple[NetworkId, str, AssetId]

@@ -245,11 +245,24 @@ class DynamoStore:
 
     def put_all(self, records: Sequence[Any], /) -> None:
         """Store `records` one by one, whatever lies in their places; 25 a round trip. Raises Unavailable; some may be stored."""
-        alone.put_all(self._call, [self.models.item(record) for record in records])
+        items = [self.models.item(record) for record in records]
+        alone.write_all(self._call, [(item.Meta.table_name, {"PutRequest": {"Item": item.serialize()}}) for item in items])
 
     def remove(self, kind: type[Any], /, **key: str) -> bool:
         """Remove one record by itself; whether it was there. Raises Unavailable."""
         return alone.removed(self._call, self.models.of(kind).Meta.table_name, key_of(kind, key))
+
+    def open(self, work: Work, /) -> None:
+        """Open one obligation by itself, whether it is open or not. Raises Unavailable."""
+        from chalicelib.store.commit import work_item
+
+        item = work_item(self.models, work)
+        self._call("PutItem", {"TableName": item.Meta.table_name, "Item": item.serialize()})
+
+    def close_all(self, works: Sequence[Work], /) -> None:
+        """Close obligations one by one, whether they are open or not; 25 a round trip. Raises Unavailable; some may be closed."""
+        table = self.models.work.Meta.table_name
+        alone.write_all(self._call, [(table, {"DeleteRequest": {"Key": alone.key_as_sent(*work_key(work))}}) for work in works])
 
     def close(self, work: Work, /) -> None:
         """Close one obligation by itself, whether it is open or not. Raises Unavailable."""

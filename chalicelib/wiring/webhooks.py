@@ -52,7 +52,8 @@ class WebhookWiring:
     def relay(self) -> Relay:
         from chalicelib.usecases.webhooks.relay import Relay
 
-        return Relay(self._parts.store, self._parts.queues, self._parts.clock)
+        parts = self._parts
+        return Relay(parts.store, parts.queues, parts.clock, lookouts=parts.settings.lookouts)
 
     @cached_property
     def leases(self) -> Leases:
@@ -77,5 +78,6 @@ class WebhookWiring:
     @cached_property
     def delivery_sweep(self) -> DueSweep:
         from chalicelib.usecases.webhooks.due_sweep import DueSweep
+        from chalicelib.usecases.webhooks.leases import in_threads
 
-        return DueSweep(self._parts.store, self._parts.queues, self._parts.clock)
+        return DueSweep(self._parts.store, self._parts.queues, self._parts.clock, in_threads)

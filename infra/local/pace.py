@@ -24,7 +24,7 @@ GIVEN_UP_AFTER = 600.0
 """Seconds without a request after which the stack rests, whatever is open: what is stuck would keep it awake for good."""
 PATIENT = frozenset((
     "expiry", "refund", "delivery", "approval", "collectable", "settled", "moved", "coinmoved", "staked", "givenup", "drain",
-    "stray",
+    "stray", "lookout",
 ))  # fmt: skip
 """Kinds of open work that wait for a time, for a person, or for nothing at all. A message wakes the delivery that is due."""
 

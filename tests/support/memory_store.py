@@ -141,12 +141,12 @@ class Works(set[Work]):
         for work in works:
             self.add(work)
 
-    def add(self, work: Work) -> None:
+    def add(self, work: Work, by_time: bool = True) -> None:
         if work in self:
             return
         super().add(work)
         insort(self.lanes[work.kind, work.lane], (work.order, work.id, work))
-        lane = time_lane(work)
+        lane = time_lane(work) if by_time else None
         if lane is not None:
             insort(self.times[work.kind, lane], (f"{work.order}#{work.id}", work))
 
@@ -158,8 +158,9 @@ class Works(set[Work]):
         del inside[bisect_left(inside, (work.order, work.id))]
         lane = time_lane(work)
         if lane is not None:
-            by_time = self.times[work.kind, lane]
-            del by_time[bisect_left(by_time, (f"{work.order}#{work.id}",))]
+            by_time, entry = self.times[work.kind, lane], (f"{work.order}#{work.id}", work)
+            if entry in by_time[(place := bisect_left(by_time, entry[:1])) : place + 1]:
+                del by_time[place]
 
     def remove(self, work: Work) -> None:
         if work not in self:
@@ -235,6 +236,13 @@ class MemoryStore:
         if kind is OutboxRow and is_one_item(key["id"]):
             self.work.discard(one_item_work(key["id"]))
         return self.records.pop(self._key(kind, key)) is not None
+
+    def close_all(self, works: Sequence[Work], /) -> None:
+        for work in works:
+            self.work.discard(work)
+
+    def open(self, work: Work, /) -> None:
+        self.work.add(work)
 
     def close(self, work: Work, /) -> None:
         if work.kind == "outbox" and is_one_item(work.id):
@@ -336,8 +344,8 @@ class MemoryStore:
             case Emit(row):
                 self.records[self._key_of(row)] = _copied(row)
                 self.work.add(outbox_work(row))
-            case Open(work):
-                self.work.add(work)
+            case Open(work, by_time):
+                self.work.add(work, by_time)
             case Close(work):
                 self.work.remove(work)
 

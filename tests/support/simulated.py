@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
+from chalicelib.domain.work import Work
 from chalicelib.usecases.ports.changes import Change, Emit
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
@@ -184,6 +185,11 @@ class SimulatedStore(MemoryStore):
         if self._answer_ms:
             self._simulation.sleep(self._answer_ms)
             self._answer()
+
+    def open(self, work: Work, /) -> None:
+        self._read()
+        super().open(work)
+        self._read()
 
     def commit_now(self, changes: Sequence[Change], /) -> None:
         """In no time, from anywhere."""

@@ -103,7 +103,9 @@ class Merchants:
         deliveries = Deliveries(store, clock, self, queues, self.random.random)
         turns = Leases(store, queues, clock, deliveries, seals, self.simulation.together)
         # Several processes: none knows what another told.
-        relays = [Relay(store, queues, clock, lambda seconds: clock.sleep(round(seconds * 1000))) for _ in range(RELAYS)]
+        relays = [
+            Relay(store, queues, clock, lambda seconds: clock.sleep(round(seconds * 1000)), lookouts=True) for _ in range(RELAYS)
+        ]
         sweep = DueSweep(store, queues, clock)
         self.webhooks = Webhooks(store, queues, clock, seals)
         self._schedule = (relays[0].sweep, sweep.run)

@@ -65,9 +65,11 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """An obligation begins. It must not be open yet."""
+    """An obligation begins. It must not be open yet. `by_time`: it is found by its time as well, where its kind is
+    (`domain.work.time_lane`)."""
 
     work: Work
+    by_time: bool = True
 
 
 @dataclass(frozen=True, slots=True)

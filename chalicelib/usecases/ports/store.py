@@ -147,6 +147,14 @@ class Store(Protocol):
         lost, it says that it was not."""
         ...
 
+    def open(self, work: Work, /) -> None:
+        """Open one obligation by itself, at half the price of `commit`, whether it is open or not."""
+        ...
+
+    def close_all(self, works: Sequence[Work], /) -> None:
+        """Close obligations one by one, whether they are open or not, many a round trip. Where this fails some may be closed."""
+        ...
+
     def close(self, work: Work, /) -> None:
         """Close one obligation by itself, at half the price of `commit`, whether it is open or not."""
         ...

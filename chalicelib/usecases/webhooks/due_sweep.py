@@ -5,7 +5,7 @@ index of work in the order of time, and gets a message with exactly the delay th
 the change that causes it, so nothing more has to be made, paid for, or removed for a long wait. A one-time schedule of EventBridge
 would be a second place for the same fact, with quotas and rights of its own.
 
-Three searches, each with a time of its own, of which every lane has a part. So none of them waits for another:
+Four searches, each with a time of its own, of which every lane has a part. So none of them waits for another:
 
 - Deliveries due soon or just now. Their number is bounded by what can be sent in two and a half minutes, whatever backlog there is:
   so a lost message is replaced within two and a half minutes.
@@ -14,6 +14,7 @@ Three searches, each with a time of its own, of which every lane has a part. So 
   long a delivery behind the backlog of others may wait for its message.
 - Endpoints that are paused no more, and have parked deliveries still. Each has an obligation of its own, so that the parked
   deliveries of paused endpoints are never read.
+- Endpoints with a lookout (`usecases/webhooks/lookouts.py`): first deliveries that were due a minute ago. They are in no index.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import logging
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.deliveries import due_of, line_parts
@@ -36,6 +38,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Page, Span, Store
+from chalicelib.usecases.webhooks.lookouts import LATE_MS
 
 log = logging.getLogger(__name__)
 
@@ -48,25 +51,39 @@ KNOWN_MS = 150_000
 COMING_MS = 8_000
 BEHIND_MS = 6_000
 UNHELD_MS = 5_000
+LOOKOUTS_MS = 4_000
 """How long each look may take to read, of the function's minute."""
+LONG_MS = 600_000
+"""For so long a lookout may wait for its turn, where there are too many, before somebody has to know."""
 ASK_MS = 6_000
 """How long the messages of a look may take."""
 PAGE = 1_000
+LOOKS_AT_ONCE = 8
+Look = Callable[[], dict[str, bool]]
 
 
 class DueSweep:
-    def __init__(self, store: Store, queues: Queues, clock: Clock) -> None:
+    """`together` runs looks at the same time; None: one after the other."""
+
+    def __init__(
+        self,
+        store: Store,
+        queues: Queues,
+        clock: Clock,
+        together: Callable[[Sequence[Look]], list[dict[str, bool]]] | None = None,
+    ) -> None:
         self._store, self._queues, self._clock = store, queues, clock
+        self._together = together or (lambda looks: [look() for look in looks])
 
     def run(self) -> int:
         """Ask for due deliveries; the number of messages sent. Raises Unavailable; the next run does the rest."""
-        return self._coming() + self._behind() + self._unheld()
+        return self._coming(self._unsent()) + self._behind() + self._unheld()
 
-    def _coming(self) -> int:
-        """Deliveries that are due soon and left to the schedule, and those overdue since the last runs."""
+    def _coming(self, unsent: Iterable[str]) -> int:
+        """Deliveries that are due soon and left to the schedule, and those overdue since the last runs; lines `unsent` too."""
         start = self._clock.now_ms()
         span = Span(time_order(start - KNOWN_MS), f"{time_order(start + AHEAD_MS)}#~")
-        times: dict[str, set[int]] = {}
+        times: dict[str, set[int]] = {line: {start} for line in unsent}
         for lane, until in self._lanes(COMING_MS):
             more: str | None = None
             for page in self._pages(lane, span, until):
@@ -131,6 +148,38 @@ class DueSweep:
             return False
         self._queues.wake(tenant, id, failing=_failing(endpoint), held=True)
         return True
+
+    def _unsent(self) -> list[str]:
+        """Endpoints whose first deliveries, which are in no index, are still there a minute after their lookout's time."""
+        start, unsent = self._clock.now_ms(), list[str]()
+        for lane, until in self._lanes(LOOKOUTS_MS):
+            open: dict[str, list[Work]] = {}
+            for works in pages_of(self._store, "lookout", lane, upto=time_order(start - GRACE_MS)):
+                for work in works:
+                    open.setdefault(work.id, []).append(work)
+            lines = list(open)
+            random.shuffle(lines)
+            parts = [lines[n::LOOKS_AT_ONCE] for n in range(min(LOOKS_AT_ONCE, len(lines)))]
+            looks = [partial(self._overdue, {line: open[line] for line in part}, until) for part in parts]
+            found = {line: late for part in (self._together(looks) if looks else ()) for line, late in part.items()}
+            if left := open.keys() - found.keys():
+                log.warning("%d lookouts of lane %s were not kept: the next run keeps others", len(left), lane)
+                if any(int(open[line][0].order) < start - LONG_MS for line in left):
+                    log.error("ALARM the sweep of webhook deliveries did not come to the end of lane %s in its time", lane)
+            unsent += [line for line, late in found.items() if late]
+            self._store.close_all([work for line, late in found.items() if not late for work in open[line]])
+        return unsent
+
+    def _overdue(self, open: Mapping[str, list[Work]], until: int) -> dict[str, bool]:
+        """Whether lanes have deliveries still for which their lookouts are; of as many lanes as can be read by `until`."""
+        found: dict[str, bool] = {}
+        for line, lookouts in open.items():
+            if self._clock.now_ms() >= until:
+                break
+            # What came since has a lookout of its own: so those of an endpoint that is never idle end as well.
+            latest = max(int(work.order) for work in lookouts) + LATE_MS
+            found[line] = bool(self._store.open_work("delivery", line, upto=time_order(latest), limit=1))
+        return found
 
     def _lanes(self, ms: int) -> Iterator[tuple[str, int]]:
         """All lanes, in any order, each with the time until when it may be read: its part of what is left of `ms`."""

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work, line_of
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.hooks import is_hook
 from chalicelib.domain.work import LANES, Command, OutboxRow, Work, is_one_item, outbox_work, time_order
+from chalicelib.usecases.base import message_chains
 from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Conflict, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
@@ -26,6 +28,7 @@ from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.usecases.webhooks.earlier_rows import EarlierRows
 from chalicelib.usecases.webhooks.endpoints import endpoints_of
 from chalicelib.usecases.webhooks.hooks import endpoints_of_hooks
+from chalicelib.usecases.webhooks.lookouts import Lookouts
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +52,12 @@ class Swept:
 
 
 class Relay:
-    def __init__(self, store: Store, queues: Queues, clock: Clock, pause: Callable[[float], object] = time.sleep) -> None:
+    """With `lookouts` first deliveries are in no index of time (`usecases/webhooks/lookouts.py`)."""
+
+    def __init__(
+        self, store: Store, queues: Queues, clock: Clock, pause: Callable[[float], object] = time.sleep, *, lookouts: bool = False
+    ) -> None:
+        self._by_lookouts, self._lookouts = lookouts, Lookouts(store, clock)
         self._store = store
         self._queues = queues
         self._clock = clock
@@ -153,11 +161,18 @@ class Relay:
             return None
         at = self._earlier.times(records, self._clock.now_ms())
         wanted = [delivery_for(record, e, at[record.id]) for record, e in pairs]
-        stored = [made for made in made_once(self._store, wanted) if isinstance(made, Delivery)]
+        stored = [made for made in made_once(self._store, wanted, by_time=self._by_time) if isinstance(made, Delivery)]
+        # What another process made before this one may be in the index or not, as it was with that one.
+        own = {one.id for one, mine in zip(stored, wanted, strict=True) if one is mine and self._by_time(one)}
+        self._lookouts.keep({line_of(one.tenant, one.endpoint_id) for one in wanted if one.id not in own})
         self._earlier.told(row, stored)
         new = {(r.tenant, r.endpoint_id) for r in stored if r.status == "pending" and not r.attempts}
         everyone = {(e.tenant, e.id): e for of_one in told.values() for e in of_one}
         return [endpoint for key, endpoint in everyone.items() if key in new]
+
+    def _by_time(self, delivery: Delivery) -> bool:
+        """Whether a first delivery is in the index of time. No message wakes its endpoint where the chain of messages ends."""
+        return not self._by_lookouts or is_hook(delivery.endpoint_id) or message_chains.ended()
 
     def _hooked(self, row: OutboxRow, now: int) -> dict[str, list[WebhookEndpoint]]:
         """The endpoint of its own that each object has. Nothing is read where no object has one."""
@@ -168,18 +183,24 @@ class Relay:
 
 
 def made_once(
-    store: Store, wanted: Sequence[Made], beside: Mapping[int, Sequence[Change]] | None = None, only_if: Change | None = None
+    store: Store,
+    wanted: Sequence[Made],
+    beside: Mapping[int, Sequence[Change]] | None = None,
+    only_if: Change | None = None,
+    *,
+    by_time: Callable[[Delivery], bool] = lambda _: True,
 ) -> list[Made]:
     """Store the deliveries of `wanted` that do not exist yet, each with its obligation; returns those stored now, in their order.
 
     `beside`: further changes, by place, in the transaction that stores the one at that place; `only_if`: a condition in each of
-    them. Raises Unavailable, and Conflict where one of these does not fit the stored records: part of `wanted` may be made then.
+    them; `by_time`: whether an obligation is in the index of time. Raises Unavailable, and Conflict where one of these does not
+    fit the stored records: part of `wanted` may be made then.
     """
     known: dict[int, Made] = {}
     always = [] if only_if is None else [only_if]
     for _ in range(_TRIES):
         try:
-            _commit_missing(store, wanted, beside or {}, always, known)
+            _commit_missing(store, wanted, beside or {}, always, known, by_time)
         except Conflict:
             # Another worker made them before, all or some: keep what there is, make the rest.
             found = store.get_many([(type(record), {"tenant": record.tenant, "id": record.id}) for record in wanted])
@@ -190,7 +211,12 @@ def made_once(
 
 
 def _commit_missing(
-    store: Store, wanted: Sequence[Made], beside: Mapping[int, Sequence[Change]], always: list[Change], known: dict[int, Made]
+    store: Store,
+    wanted: Sequence[Made],
+    beside: Mapping[int, Sequence[Change]],
+    always: list[Change],
+    known: dict[int, Made],
+    by_time: Callable[[Delivery], bool],
 ) -> None:
     batch: dict[int, list[Change]] = {}
     for place, record in enumerate(wanted):
@@ -198,7 +224,7 @@ def _commit_missing(
             continue
         changes: list[Change] = [Save(record), *beside.get(place, ())]
         if isinstance(record, Delivery):
-            changes.append(Open(delivery_work(record)))
+            changes.append(Open(delivery_work(record), by_time(record)))
         if sum(map(len, batch.values())) + len(changes) + len(always) > _MAX_CHANGES:
             _commit(store, batch, wanted, always, known)
             batch = {}

@@ -17,9 +17,10 @@ from chalicelib.domain.ids import MerchantId, TenantId, tenant_id
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
 from chalicelib.domain.webhooks.leases import BATCH, Turn
-from chalicelib.domain.work import Command, OutboxRow, as_one_item, outbox_work
+from chalicelib.domain.work import LANES, Command, OutboxRow, as_one_item, outbox_work
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.changes import Close, Conflict, Emit, Open, Save
+from chalicelib.usecases.webhooks.lookouts import PERIOD_MS
 from chalicelib.usecases.webhooks.relay import Relay
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
@@ -254,11 +255,25 @@ def test_without_any_message_the_sweeps_do_it(stack: Stack, receiver: Receiver) 
     stack.drain(only=["housekeeping"])
     lose_messages(wired, "deliveries")
     assert [d.status for d in deliveries()] == ["pending"]
-    later(61_000)
+    later(61_000 + PERIOD_MS)
     stack.drain(only=["housekeeping", "deliver", "deliver_slow"])
     assert [d.status for d in deliveries()] == ["delivered"]
     assert len(receiver.received) == 1
     assert open_deliveries() == set()
+    stack.drain(only=["housekeeping"])
+    assert not [work for work in wired.store.every_work() if work.kind == "lookout"]
+
+
+def test_a_first_delivery_is_in_the_index_only_where_the_stage_has_no_lookouts(aws: LocalAws) -> None:
+    wired = services()
+    wired.store.commit([Save(a_listener()), Save(an_endpoint("wh_1"))])
+    for lookouts in (False, True):
+        row = a_row(an_event(f"evt_{lookouts}"), id=f"out_{lookouts}", commands=())
+        wired.store.commit([Emit(row)])
+        assert Relay(wired.store, wired.queues, wired.clock, lookouts=lookouts).tell(row.id)
+        indexed = [work for lane in map(str, range(LANES)) for work in wired.store.work_by_time("delivery", lane, limit=9).items]
+        assert len(indexed) == 1 and len(open_deliveries()) == 1 + lookouts
+        assert sum(work.kind == "lookout" for work in wired.store.every_work()) == lookouts
 
 
 def test_eight_workers_at_once_tell_one_row_once(aws: LocalAws, receiver: Receiver) -> None:

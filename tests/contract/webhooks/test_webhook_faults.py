@@ -16,6 +16,7 @@ from chalicelib.delivery.safe_http import SafeHttpSender
 from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.webhooks.leases import LEASE_MS
 from chalicelib.usecases.webhooks.deliveries import Answer
+from chalicelib.usecases.webhooks.lookouts import PERIOD_MS
 from chalicelib.wiring import services
 from tests.support.receiver import Behaviour, Receiver, answer, drip, reset
 from tests.support.stack import Stack
@@ -127,7 +128,7 @@ def test_a_function_that_dies_between_sending_and_recording_sends_again_with_the
     hook.send = send
     hook.later(LEASE_MS // 2)
     assert hook.log() == ("pending", [])  # nobody knows yet that it died
-    hook.later(60_000)
+    hook.later(60_000 + PERIOD_MS)
     assert hook.log() == ("pending", [(None, "the attempt was interrupted")])
     hook.later()
     assert hook.log() == ("delivered", [(None, "the attempt was interrupted"), (200, None)])

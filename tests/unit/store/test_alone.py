@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ class Table:
 
 
 def items(count: int) -> list[Any]:
-    return [SimpleNamespace(Meta=SimpleNamespace(table_name="t"), serialize=lambda n=n: {"pk": str(n)}) for n in range(count)]
+    return [("t", {"PutRequest": {"Item": {"pk": str(n)}}}) for n in range(count)]
 
 
 @pytest.fixture
@@ -39,17 +38,17 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_what_is_left_is_sent_again_and_all_is_stored_once(pauses: list[float]) -> None:
     table = Table(20, 0, 7, 25)
-    alone.put_all(table, items(60))
+    alone.write_all(table, items(60))
     assert sorted(table.stored, key=int) == [str(n) for n in range(60)]
     assert max(table.asked) == 25 and len(pauses) == 3
 
 
 def test_a_long_list_that_is_throttled_all_the_way_is_never_paused_for_long(pauses: list[float]) -> None:
-    alone.put_all(table := Table(20), items(1000))
+    alone.write_all(table := Table(20), items(1000))
     assert len(table.stored) == 1000 and max(pauses) <= 0.02
 
 
 def test_tables_that_take_nothing_are_given_up(pauses: list[float]) -> None:
     with pytest.raises(Unavailable, match="throttled"):
-        alone.put_all(Table(0), items(3))
+        alone.write_all(Table(0), items(3))
     assert len(pauses) < 6 and sum(pauses) < 2
