@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -247,9 +248,19 @@ def begun(stack: Stack, cutter: Cutter, receiver: Receiver, path: str, starts: d
     return found
 
 
+def cases() -> list[Any]:
+    """Every step of every path, cut in every way. In a check each is cut by an error before a call, and in one of the three other
+    ways, in turns: `make sweep` cuts it in all of them, at every call."""
+    steps = [(path, step.__name__) for path in sorted(PATHS) for step in PATHS[path]]
+    return [
+        pytest.param(path, name, *way, marks=() if turn in (0, 1 + n % 3) else pytest.mark.sweep, id="-".join((path, name, *way)))
+        for n, (path, name) in enumerate(steps)
+        for turn, way in enumerate(WAYS)
+    ]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "when"), WAYS, ids=["-".join(way) for way in WAYS])
-@pytest.mark.parametrize(("path", "name"), [(path, step.__name__) for path in sorted(PATHS) for step in PATHS[path]])
+@pytest.mark.parametrize(("path", "name", "how", "when"), cases())
 def test_any_call_may_fail(
     path: str,
     name: str,
@@ -315,8 +326,15 @@ def finish(world: World, receiver: Receiver) -> None:
 ORDERS: tuple[Order, ...] = ("reversed", "twice", "late")
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("path", sorted(PATHS))
+# A check takes each order once, and each path; the sweep takes all.
+@pytest.mark.parametrize(
+    ("path", "order"),
+    [
+        pytest.param(path, order, marks=() if turn == n % 3 else pytest.mark.sweep)
+        for n, path in enumerate(sorted(PATHS))
+        for turn, order in enumerate(ORDERS)
+    ],
+)
 def test_messages_may_come_twice_late_and_out_of_order(
     path: str, order: Order, stack: Stack, cutter: Cutter, receiver: Receiver, starts: dict[Step, Begun]
 ) -> None:
