@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from botocore.config import Config
@@ -19,7 +19,7 @@ from chalicelib.domain.ids import Realm
 from chalicelib.domain.merchants.merchants import Tally
 from chalicelib.domain.work import OutboxRow, Work, WorkKind, as_one_item
 from chalicelib.settings import AWS_CONNECTIONS, USER_AGENT, Settings
-from chalicelib.store import alone, lists
+from chalicelib.store import alone, lists, scans
 from chalicelib.store.indexes import INDEXES, listed_under
 from chalicelib.store.models import ARCHIVE, Models
 from chalicelib.store.schema import (
@@ -373,6 +373,10 @@ class DynamoStore:
                 yield self.models.record(kind, item)
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
+
+    def every_of(self, kinds: Collection[type], /) -> Mapping[type, list[Any]]:
+        """All records of these kinds, by one scan of each of their tables. Raises Unavailable."""
+        return scans.every_of(self.models, self._call, kinds)
 
     def sweep(
         self, kind: type[R], /, *, limit: int, after: str | None = None, segment: tuple[int, int] | None = None, **beginning: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -192,6 +192,10 @@ class Store(Protocol):
 
     def every(self, kind: type[R], /) -> Iterator[R]:
         """All records of a kind, by a scan: for the operator's checks, never on a request's path."""
+        ...
+
+    def every_of(self, kinds: Collection[type], /) -> Mapping[type, list[Any]]:
+        """All records of these kinds, by one scan of each of their tables: for the operator's checks."""
         ...
 
     def sweep(

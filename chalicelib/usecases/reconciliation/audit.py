@@ -31,53 +31,89 @@ from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.ports.store import Store
 
+READ = (
+    Balance,
+    Bundle,
+    ClosingPosting,
+    CoinMove,
+    Collecting,
+    Collection,
+    ConsolidationQueue,
+    Deposit,
+    Distribution,
+    EventRecord,
+    GivenUp,
+    HeldCoins,
+    Invoice,
+    InvoiceRefunds,
+    InvoiceTotals,
+    JournalEntry,
+    Merchant,
+    Move,
+    NonceCounter,
+    OutboxRow,
+    OwnTransaction,
+    PaymentOrder,
+    PayoutLink,
+    Refund,
+    Rescan,
+    ScanRange,
+    Stake,
+    StrayPayment,
+    WalletBalance,
+    Withdrawal,
+    WithdrawalBatch,
+)
+"""The kinds of records that are audited, beside open work."""
+
 
 def read_books(store: Store, now_ms: int) -> Books:
     """Read all records. Run it while nothing else runs, or work in motion shows as a difference."""
     sequences: dict[str, set[tuple[int, str]]] = defaultdict(set)
-    rows = list(store.every(OutboxRow))
+    every = store.every_of(READ)
+    rows = every[OutboxRow]
     # A day less than they are kept: when exactly DynamoDB removes what has expired is its own affair.
     since = now_ms - (KEEP_SECONDS - 86_400) * 1000
     for row in rows:
         for event in row.events:
             sequences[f"{event.tenant} {event.object_id}"].add((event.sequence, event.id))
-    for record in store.every(EventRecord):
+    for record in every[EventRecord]:
         sequences[f"{record.tenant} {record.object_id}"].add((record.sequence, record.id))
-    invoices = list(store.every(Invoice))
+    invoices = every[Invoice]
     archived = list(_archived(store, invoices))
     return Books(
-        journal=[*store.every(JournalEntry), *archived],
+        journal=[*every[JournalEntry], *archived],
         archived=archived,
-        closings=list(store.every(ClosingPosting)),
-        balances=list(store.every(Balance)),
-        wallets=list(store.every(WalletBalance)),
-        deposits=list(store.every(Deposit)),
+        closings=every[ClosingPosting],
+        balances=every[Balance],
+        wallets=every[WalletBalance],
+        deposits=every[Deposit],
         invoices=invoices,
-        totals=list(store.every(InvoiceTotals)),
-        withdrawals=list(store.every(Withdrawal)),
-        batches=list(store.every(WithdrawalBatch)),
-        orders=list(store.every(PaymentOrder)),
-        counters=list(store.every(NonceCounter)),
-        bundles=list(store.every(Bundle)),
-        held=list(store.every(HeldCoins)),
+        totals=every[InvoiceTotals],
+        withdrawals=every[Withdrawal],
+        batches=every[WithdrawalBatch],
+        orders=every[PaymentOrder],
+        counters=every[NonceCounter],
+        bundles=every[Bundle],
+        held=every[HeldCoins],
         work=list(store.every_work()),
-        rescans=list(store.every(Rescan)),
-        stakes=list(store.every(Stake)),
-        ranges=list(store.every(ScanRange)),
-        moves=list(store.every(Move)),
-        collections=list(store.every(Collection)),
-        collecting=list(store.every(Collecting)),
-        distributions=list(store.every(Distribution)),
-        own=list(store.every(OwnTransaction)),
-        coin_moves=list(store.every(CoinMove)),
-        consolidations=list(store.every(ConsolidationQueue)),
-        strays=list(store.every(StrayPayment)),
-        given_up=list(store.every(GivenUp)),
-        refunds=[*store.every(Refund), *store.every(PayoutLink)],
-        refunded=list(store.every(InvoiceRefunds)),
+        rescans=every[Rescan],
+        stakes=every[Stake],
+        ranges=every[ScanRange],
+        moves=every[Move],
+        collections=every[Collection],
+        collecting=every[Collecting],
+        distributions=every[Distribution],
+        own=every[OwnTransaction],
+        coin_moves=every[CoinMove],
+        consolidations=every[ConsolidationQueue],
+        strays=every[StrayPayment],
+        given_up=every[GivenUp],
+        refunds=[*every[Refund], *every[PayoutLink]],
+        refunded=every[InvoiceRefunds],
         outbox=[row.id for row in rows],
         events_since=since,
-        aged=any(merchant.created_at < since for merchant in store.every(Merchant)),
+        aged=any(merchant.created_at < since for merchant in every[Merchant]),
         sequences={key: [number for number, _ in seen] for key, seen in sequences.items()},
     )
 
