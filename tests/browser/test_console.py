@@ -72,7 +72,8 @@ def waiting(call: Call, amount: str) -> str:
     grey_listed(call, GREY)
 
     def rich() -> bool:
-        return any(each["coin"] == "eth" and float(each["available"]) >= float(amount) for each in call("GET", "/balances"))
+        found = [each for each in call("GET", "/balances") if (each["network"], each["coin"]) == ("ethereum", "eth")]
+        return any(float(each["available"]) >= float(amount) for each in found)
 
     if not rich():
         paid(call, "3")

@@ -241,6 +241,7 @@ def begun(stack: Stack, cutter: Cutter, receiver: Receiver, path: str, starts: d
     for step in PATHS[path]:
         state, told, memo, shift = stack.snapshot(), list(receiver.received), dict(world.memo), world.shift
         world = world.again(memo)
+        world.align()
         cutter.set(0, "error", "before")
         step(world)
         finish(world, receiver)
@@ -284,6 +285,7 @@ def test_any_call_may_fail(
         stack.restore(start.state)
         receiver.received[:] = start.told
         broken = World(stack, cutter, shift=start.shift).again(start.memo)
+        broken.align()
         cutter.set(at, how, when)
         try:
             step(broken)

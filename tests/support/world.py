@@ -12,6 +12,7 @@ from chalicelib import wiring
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.webhooks.lookouts import PERIOD_MS
 from chalicelib.wiring import services
 from infra.local.pump import Order
 from tests.support.cuts import Cutter, Died
@@ -46,6 +47,11 @@ class World:
     def later(self) -> None:
         """A minute passes: leases end, sweeps find what is old."""
         self.shift += STEP_MS
+        services().clock.shift_ms = self.shift
+
+    def align(self) -> None:
+        """The clock goes on to the beginning of a lookout's period: which calls a step makes depends on where these end."""
+        self.shift += PERIOD_MS - services().clock.now_ms() % PERIOD_MS
         services().clock.shift_ms = self.shift
 
     def reborn(self) -> None:
