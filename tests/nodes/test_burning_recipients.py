@@ -5,6 +5,7 @@ Nobody makes us burn more gas than three times what a plain payment takes, and n
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -32,6 +33,8 @@ from tests.support.shop import Kms
 
 pytestmark = pytest.mark.nodes
 
+NETWORKS = ("arbitrum", "ethereum") if os.environ.get("SWEEP") == "full" else ("arbitrum",)
+"""What is on ethereum runs in the sweep alone."""
 PLAIN = 21_000
 _PER_ROUND = 26
 """JUMPDEST 1, PUSH1 3, SWAP1 3, SUB 3, DUP1 3, PUSH1 3, JUMPI 10."""
@@ -62,7 +65,7 @@ def kept(running_aws: LocalAws) -> Iterator[dict[str, Kept]]:
     """By network."""
     with ExitStack() as stopping, pytest.MonkeyPatch.context() as patch:
         found = {}
-        for slug in ("arbitrum", "ethereum"):
+        for slug in NETWORKS:
             ground = EvmGround(slug)
             stopping.callback(ground.stop)
             with running_aws.active():

@@ -38,7 +38,8 @@ def test_stops_and_stops_again() -> None:
     node.stop()
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+# The sweep: nobody cleans up after SIGKILL, which stays, and no more after SIGTERM.
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.sweep)])
 def test_dies_with_the_process_that_started_it(how: signal.Signals) -> None:
     program = "import time; from infra.local.nodes import Anvil; print(Anvil(1).url, flush=True); time.sleep(60)"
     root = Path(__file__).resolve().parents[2]
@@ -60,6 +61,8 @@ def test_outlives_the_thread_that_started_it() -> None:
         assert node.rpc.call("eth_chainId") == "0x1"
 
 
+# The sweep: test_local_run_nodes.py asks five side by side for their chains, and test_balances.py mines on two. They stay.
+@pytest.mark.sweep
 def test_two_side_by_side_mine_their_own() -> None:
     with Anvil(56) as bsc, Anvil(137) as polygon:
         mine(bsc.rpc, 3)

@@ -1,6 +1,6 @@
 """Payments at first sight on Litecoin Core: waiting, replaced, double-spent, mined, and mined again after a reorganisation.
 
-What needs no wallet of the node's own is tried on bcoin, too.
+`make sweep` tries what needs no wallet of the node's own on bcoin, too.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from tests.support.stack import Stack, first_stack
 pytestmark = pytest.mark.nodes
 
 COIN = 10**8
+# The sweep: bcoin tells of its mempool and its blocks as Litecoin Core does, which stays.
+ON_EITHER = pytest.mark.parametrize("utxo_node", [pytest.param("bitcoin", marks=pytest.mark.sweep), "litecoin"], indirect=True)
 CONFIRMATIONS = 6
 
 
@@ -126,6 +128,7 @@ def test_replaced_by_a_higher_fee(shop: Shop) -> None:
     assert (shop.status(invoice), shop.balance()) == ("completed", ("1", "0"))
 
 
+@ON_EITHER
 def test_double_spent(either: Shop) -> None:
     """What it spent is spent by another transaction, which pays nobody here and is mined."""
     invoice = either.invoice()
@@ -165,6 +168,7 @@ def test_deeper_than_is_followed(shop: Shop, caplog: pytest.LogCaptureFixture) -
     assert len(shop.deposits(invoice["address"])) == 1
 
 
+@ON_EITHER
 def test_what_is_mined_to_an_address_of_ours_is_told_and_not_credited(either: Shop, caplog: pytest.LogCaptureFixture) -> None:
     """It can not be spent for 100 blocks. Nobody who waits for it sees anything: so the operator is told."""
     invoice = either.invoice()

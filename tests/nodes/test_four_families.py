@@ -1,5 +1,6 @@
 """What the scan must stand on every family's own node, written once: a reorganisation deeper than is followed, a range that is
-looked at again, a backlog that is shared out. Whatever the chain's history is read as, each payment is credited once.
+looked at again, a backlog that is shared out. Whatever the chain's history is read as, each payment is credited once. A check has
+each of the three on one family, `make sweep` on all.
 """
 
 from __future__ import annotations
@@ -25,9 +26,16 @@ pytestmark = pytest.mark.nodes
 
 BATCH = 5
 SIZE = backlog.BATCHES * BATCH
+FAMILIES = ("ethereum", "bitcoin", "litecoin", "tron")
 
 
-@pytest.fixture(scope="module", params=["ethereum", pytest.param("bitcoin", marks=pytest.mark.sweep), "litecoin", "tron"])
+def on(*checked: str) -> pytest.MarkDecorator:
+    """On these in a check, on all in the sweep."""
+    params = [pytest.param(slug, marks=[pytest.mark.sweep] * (slug not in checked)) for slug in FAMILIES]
+    return pytest.mark.parametrize("ground", params, indirect=True)
+
+
+@pytest.fixture(scope="module")
 def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
     """One node for all tests of a family, with more blocks than a reorganisation takes."""
     made = ground_of(request.param)
@@ -57,6 +65,8 @@ def refuse(merchant: Merchant) -> None:
     assert failed.group_contains(Halted)
 
 
+# The sweep: test_deep_reorganisations.py has an EVM network and test_first_sight.py has Litecoin, and they stay.
+@on("tron")
 def test_deeper_than_is_followed(merchant: Merchant, caplog: pytest.LogCaptureFixture) -> None:
     """Crediting stops, loudly, until the operator takes it up again. Then what fell out goes; what came back is credited once."""
     ground, depth = merchant.ground, merchant.network.reorg_depth
@@ -94,6 +104,8 @@ def test_deeper_than_is_followed(merchant: Merchant, caplog: pytest.LogCaptureFi
         assert (told(gone.id), told(credited.id)) == (["detected", "confirmed", "orphaned"], ["detected", "confirmed"])
 
 
+# The sweep: every family's blocks take this same way, and Litecoin stays.
+@on("litecoin")
 def test_looked_at_again(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator has a range scanned again, and sees how far that is. What was credited, and what waits, stays as it is."""
     monkeypatch.setattr(forks, "BATCH_BLOCKS", BATCH)
@@ -125,6 +137,8 @@ def test_looked_at_again(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) ->
     assert (merchant.invoice(waiting)[0], merchant.available()) == ("completed", merchant.shown(50))
 
 
+# The sweep: every family's blocks take this same way, and Ethereum stays.
+@on("ethereum")
 def test_a_backlog_with_a_payment_at_each_border(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks that nobody read are shared out. Payments lie in the first and the last one of a read, of a range, of what is
     shared out, and right behind each."""

@@ -55,6 +55,8 @@ def test_paid_in_two_coins_told_and_paid_out(shop: Shop) -> None:
         assert told.count("transaction.detected") == told.count("transaction.confirmed") == 2
 
 
+# The sweep: test_eight_networks.py takes out a credited payment on Ethereum as deep, and stays.
+@pytest.mark.sweep
 def test_a_credited_payment_falls_out_and_comes_back(shop: Shop) -> None:
     made = shop.post("/v1/invoices", currency="eth", amount="2", network="arbitrum")
     send_native(shop.node.rpc, made["address"], 2 * ETHER)

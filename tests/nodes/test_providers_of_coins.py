@@ -61,7 +61,10 @@ class Behind:
         return made
 
 
-@pytest.fixture(scope="module", params=[pytest.param("bitcoin", marks=pytest.mark.sweep), "litecoin", "tron"])
+BITCOIN, TRON = (pytest.param(slug, marks=pytest.mark.sweep) for slug in ("bitcoin", "tron"))
+
+
+@pytest.fixture(scope="module", params=[BITCOIN, "litecoin", "tron"])
 def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
     made = ground_of(request.param)
     try:
@@ -123,7 +126,8 @@ def poll(scanner: Scanner, times: int = 3) -> None:
             continue
 
 
-@pytest.mark.parametrize("name", FAULTS)
+# The sweep: a node of an EVM network hangs in test_providers.py, before the same reader of several nodes, and stays.
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.sweep] * (name == "hangs")) for name in FAULTS])
 def test_beside_an_honest_node_nothing_is_lost_and_all_is_credited_once(behind: Behind, name: str) -> None:
     merchant = behind.merchant
     made = behind.paid()
@@ -137,6 +141,8 @@ def test_beside_an_honest_node_nothing_is_lost_and_all_is_credited_once(behind: 
     assert len(merchant.deposits(made["address"])) == 1
 
 
+# The sweep: agreement counts what readers say, whatever their chain, and Litecoin stays.
+@pytest.mark.parametrize("ground", [BITCOIN, "litecoin", TRON], indirect=True)
 def test_a_payment_waits_until_two_agree(behind: Behind) -> None:
     merchant = behind.merchant
     made = behind.paid()

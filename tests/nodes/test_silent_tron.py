@@ -130,6 +130,8 @@ def test_above_it_waits_until_the_silent_node_answers(shop: Silent, kind: str) -
     assert shop.attempts(kind) == 2
 
 
+# The sweep: unit/transactions/test_node_votes.py keeps a node its vote for half an hour, and stays.
+@pytest.mark.sweep
 def test_a_node_that_is_silent_for_less_is_waited_for(shop: Silent) -> None:
     """It has its vote still, however little is at stake."""
     shop.agree(1_000)

@@ -327,7 +327,8 @@ def test_mines_by_itself_until_held() -> None:
         assert (head(node)["number"], customer.balance) == (held, 3 * TRX)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+# The sweep: nobody cleans up after SIGKILL, which stays, and no more after SIGTERM.
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.sweep)])
 def test_dies_with_the_process_that_started_it(how: signal.Signals) -> None:
     program = "import time; from infra.local.tron.process import TronNode; n = TronNode(); print(n.url, flush=True); time.sleep(60)"
     root = Path(__file__).resolve().parents[2]
@@ -339,6 +340,8 @@ def test_dies_with_the_process_that_started_it(how: signal.Signals) -> None:
     assert gone(node)
 
 
+# The sweep: anvil and this node are stopped by the same keeper (test_evm_node.py), and anvil stays.
+@pytest.mark.sweep
 def test_stops_and_stops_again() -> None:
     node = TronNode()
     node.stop()

@@ -92,6 +92,8 @@ def shop(aws: LocalAws) -> Iterator[Shop]:
         polygon.stop()
 
 
+# The sweep: contract/stray_payments/test_wrong_network.py pays such an invoice on both networks, and stays.
+@pytest.mark.sweep
 def test_an_invoice_is_watched_on_both(shop: Shop) -> None:
     invoice = shop.right.bill(10)
     send_native(shop.polygon.node.rpc, invoice["address"], 2 * ETHER)
@@ -105,6 +107,8 @@ def test_an_invoice_is_watched_on_both(shop: Shop) -> None:
     shop.whole()
 
 
+# The sweep: the next test credits and the last one returns, on the same nodes; the contract tests have each coin. They stay.
+@pytest.mark.sweep
 def test_credited_and_returned(shop: Shop) -> None:
     """Native coins and tokens to one address that is watched on the other network alone."""
     rpc, usdt = shop.polygon.node.rpc, shop.polygon.usdt

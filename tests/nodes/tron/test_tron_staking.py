@@ -92,6 +92,8 @@ def test_usdt_is_swept_after_its_top_up_and_built_anew_after_its_end(shop: Shop)
     assert gone.fee > 0 and shop.on_chain(address.address) == 0
 
 
+# The sweep: test_absent_receipts.py drops a payment on Tron and pays it once, at the very block that proves it, and stays.
+@pytest.mark.sweep
 def test_a_withdrawal_that_the_node_forgot_is_rebuilt_after_its_end_and_paid_once(shop: Shop):
     shop.paid(75)
     to = stranger()
@@ -151,7 +153,8 @@ def test_a_stake_that_the_node_forgot_is_made_anew_once(shop: Shop):
     assert (shop.stakes()[0]["status"], shop.frozen("ENERGY") - frozen) == ("confirmed", 50 * TRX)
 
 
-@pytest.mark.parametrize("forgotten", [False, True])
+# The sweep: the test above makes a forgotten stake anew, and the one that the node takes again stays.
+@pytest.mark.parametrize("forgotten", [False, pytest.param(True, marks=pytest.mark.sweep)])
 def test_a_final_stake_that_falls_out_of_the_chain_is_undone_and_made_once_again(shop: Shop, forgotten: bool):
     """By the same bytes where the node takes them; by others once those can never be mined any more."""
     frozen, held = shop.frozen("ENERGY"), shop.booked()
@@ -346,11 +349,12 @@ def test_an_altered_stake_is_not_replaced(shop: Shop, caplog: pytest.LogCaptureF
     assert shop.frozen("ENERGY") - frozen == 10 * TRX
 
 
+# The sweep: a resource is compared as an amount is, and the amount stays.
 @pytest.mark.parametrize(
     ("altered", "named"),
     [
         ({"amount": 50 * TRX}, "amount"),
-        ({"resource": "BANDWIDTH"}, "resource"),
+        pytest.param({"resource": "BANDWIDTH"}, "resource", marks=pytest.mark.sweep),
         ({"raw": "00"}, "signed bytes"),
         ({"raw": None, "amount": 50 * TRX}, "amount"),
     ],

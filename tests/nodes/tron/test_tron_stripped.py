@@ -68,6 +68,8 @@ def test_a_payment(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     assert shop.on_chain(to) == 10 * TRX
 
 
+# The sweep: payments and moves are signed by one engine, and the payment stays.
+@pytest.mark.sweep
 def test_a_move(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     store = services().store
     trx = services().catalogue("live").coins["tron", "trx"]
@@ -120,6 +122,8 @@ def test_a_payment_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.Lo
     assert shop.on_chain(to) == 10 * TRX
 
 
+# The sweep: as above, and the payment stays.
+@pytest.mark.sweep
 def test_a_move_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     trx = services().catalogue("live").coins["tron", "trx"]
     address = shop.paid(9)
@@ -145,6 +149,8 @@ def test_a_move_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.LogCa
     assert shop.on_chain(address) == left
 
 
+# The sweep: the engine asks the same question of a stake's attempts; a stripped stake and this of a payment stay.
+@pytest.mark.sweep
 def test_a_stake_put_back_to_its_expired_attempt(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     store, frozen = services().store, shop.frozen("ENERGY")
     shop.node.call("dev/drop", count=1)
