@@ -38,7 +38,7 @@ test: $(STAMP)
 # than a check has time for.
 sweep: $(STAMP)
 	SWEEP=full $(PYTEST) tests/faults tests/unit tests/concurrency \
-		$$(grep -rlE --include='test_*.py' 'SWEEP|mark\.sweep' tests/contract tests/nodes tests/browser)
+		$$(grep -rlE --include='test_*.py' 'SWEEP|mark\.sweep' tests/contract tests/nodes tests/browser tests/deploy)
 
 # Without the contract tests: thousands of them ask the whole service, which takes minutes.
 quick: $(STAMP)

@@ -28,6 +28,9 @@ from tests.deploy.declared import API, functions
 from tests.deploy.rights import Recorder, allowed, needed, policies, recording, refused, refused_items
 from tests.support.stack import Stack
 
+ROUNDS = 3
+"""Of each function in turn: what is left waits for the next turn. Rates never settle, since each round stores them anew."""
+
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
@@ -206,7 +209,7 @@ class Journey:
             for function in functions():
                 if function != API:
                     self.recorder.function = function
-                    done = self.stack.drain(only=[function], hurry=True)
+                    done = self.stack.drain(only=[function], hurry=True, rounds=ROUNDS)
                     handled += sum(done.calls.values()) - done.rounds * (
                         function.startswith("poll_") or function in ("housekeeping", "rates", "reconciliation", "archive")
                     )

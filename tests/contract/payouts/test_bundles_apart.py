@@ -212,7 +212,7 @@ def test_an_altered_order_waits_for_an_operator(begin: Callable[[], Shop], caplo
 
 
 def test_who_dies_anywhere_leaves_it_to_the_next_poll(begin: Callable[[], Shop]) -> None:
-    """At every second commit, and with `SWEEP=full` at each, of the command and of the poll that lets the payments go."""
+    """At every third commit, and with `SWEEP=full` at each, of the command and of the poll that lets the payments go."""
     at, ids = 0, list[str]()
 
     def act(shop: Shop) -> None:
@@ -221,7 +221,7 @@ def test_who_dies_anywhere_leaves_it_to_the_next_poll(begin: Callable[[], Shop])
 
     fired = True
     while fired:
-        at += 1 if os.environ.get("SWEEP") == "full" else 2
+        at += 1 if os.environ.get("SWEEP") == "full" else 3
         shop = begin()
         with picky():
             ids[:] = refused(shop)

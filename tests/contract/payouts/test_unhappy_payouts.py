@@ -22,11 +22,14 @@ from chalicelib.store import commit
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
-from chalicelib.usecases.withdrawals.retry_idle import ASKED_AT_ONCE
+from chalicelib.usecases.withdrawals import retry_idle
 from chalicelib.usecases.withdrawals.rules import Output
 from chalicelib.wiring import services
 from tests.support.shop import ETHER, PAYEE, STUCK, THIRST, Kms, Shop, bent_node, decide, open_shop
 from tests.support.stack import Stack
+
+ASKED_AT_ONCE = 20
+"""How many of those that wait housekeeping asks for in the test of many; else 50."""
 
 
 @pytest.fixture
@@ -190,8 +193,9 @@ def test_one_that_waits_for_liquidity_can_be_cancelled(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_many_that_wait_hold_nobody_up(shop: Shop) -> None:
+def test_many_that_wait_hold_nobody_up(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """They can not be paid for now; who comes later and can, is paid and settled at once, and no queue fills up."""
+    monkeypatch.setattr(retry_idle, "ASKED_AT_ONCE", ASKED_AT_ONCE)
     count = 2 * ASKED_AT_ONCE
     shop.credit(str(1_000_001 * count))
     wired = services()
@@ -237,6 +241,8 @@ def test_mined_and_failed_gives_the_money_back_and_books_the_fee(shop: Shop) -> 
     assert cancel(shop, withdrawal).status == 400
 
 
+# The sweep: `test_renewed_payouts` has payments that are replaced once and five times, and stays.
+@pytest.mark.sweep
 def test_in_no_block_for_long_and_confirmed_then(shop: Shop, kms: Kms) -> None:
     withdrawal = shop.withdraw("0.75")
     decide(shop, withdrawal, "stick")
@@ -318,6 +324,8 @@ def test_fifty_want_the_money_of_one(shop: Shop) -> None:
     assert shop.paid() == 6 * ETHER // 10
 
 
+# The sweep: fifty want the money of one above, and stay; the API asks for it by the same use case.
+@pytest.mark.sweep
 def test_fifty_ask_at_once_through_the_api(shop: Shop) -> None:
     """As many as the rate limit lets through meet; the others are told to slow down."""
     with ThreadPoolExecutor(50) as pool:

@@ -154,6 +154,8 @@ def test_every_address_is_found_and_none_is_given_out_twice(stack: Stack, operat
     assert len(watched_of("evm")) == CEILING + 50
 
 
+# The sweep: the restore above finds an address behind unpaid ones, too, and stays.
+@pytest.mark.sweep
 def test_a_paid_address_behind_many_unpaid_ones_stays_its_own(stack: Stack, operator: Operator, tmp_path: Path) -> None:
     """2,100 unpaid addresses are two minutes of one key, and gap and margin are 1,000: here a tenth of each."""
     backup = tmp_path / "seed.json"

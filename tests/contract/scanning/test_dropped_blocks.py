@@ -266,16 +266,14 @@ def _dies(branch: Branch, epoch: int) -> None:
     die()
 
 
-# A check takes each rival once, the sweep takes each with and without a credit, with one payment and several.
-CHECKED = ((_both, True, PAYMENTS), (_another, False, 1), (_dies, False, PAYMENTS))
+REWINDS = list(product((_both, _another, _dies), (True, False), (PAYMENTS, 1)))
+IN_A_CHECK = [(_both, True, PAYMENTS), (_another, False, 1), (_dies, False, PAYMENTS)]
 
 
+# The sweep: the rewinds that stay have each rival once, pending and credited payments, and lists of one part and of several.
 @pytest.mark.parametrize(
     ("between", "credited", "payments"),
-    [
-        pytest.param(*case, marks=() if case in CHECKED else pytest.mark.sweep)
-        for case in product((_both, _another, _dies), (True, False), (PAYMENTS, 1))
-    ],
+    [pytest.param(*rewind, marks=[pytest.mark.sweep] * (rewind not in IN_A_CHECK)) for rewind in REWINDS],
 )
 def test_a_rewind_at_each_of_its_commits(begin: Callable[[], Shop], between: Any, credited: bool, payments: int) -> None:
     """The note, the parts, each payment, the cursor: a sleeping scan and credit, a second poll, a death before each of them."""
@@ -366,8 +364,22 @@ def pays_more(branch: Branch) -> None:
     list_deposits(services().store, NETWORK, branch.block, [deposit_id(NETWORK, "ab" * 32, "0")], branch.epoch())
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("rival", [follows, lists, records, pays_more, die])
+RIVALS = list(product((follows, lists, records, pays_more, die), (False, True)))
+
+
+# The sweep: who acts behind a commit acts before the next one, which stays, as does who follows a reorganisation behind one.
+@pytest.mark.parametrize(
+    ("rival", "after"),
+    [
+        pytest.param(
+            rival,
+            after,
+            id=f"{rival.__name__}-{'after' if after else 'before'}",
+            marks=[pytest.mark.sweep] * (after and rival is not follows),
+        )
+        for rival, after in RIVALS
+    ],
+)
 def test_a_payment_and_its_list_at_each_commit(begin: Callable[[], Shop], rival: Any, after: bool) -> None:
     """Another worker acts before or behind each commit of the scan that records a block with one payment, or the scan dies there.
     What it recorded is on the list; what came behind a reorganisation is recorded by nobody."""

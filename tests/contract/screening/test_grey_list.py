@@ -294,8 +294,21 @@ def payout_waits(shop: Watch, withdrawal: str, *reasons: str) -> None:
     assert shop.paid(THIEF) == 0
 
 
-@pytest.mark.parametrize("signed", [False, True], ids=["asked-of-nobody", "signed"])
-@pytest.mark.parametrize("end", ["accepted", "rejected", "cancelled"])
+def ends(*ends: str, signed: bool, sweep: bool) -> list[Any]:
+    name = "signed" if signed else "asked-of-nobody"
+    return [pytest.param(end, signed, id=f"{end}-{name}", marks=[pytest.mark.sweep] * sweep) for end in ends]
+
+
+# The sweep: each end stays once, with the list of a merchant that signs or of one that does not.
+@pytest.mark.parametrize(
+    ("end", "signed"),
+    [
+        *ends("accepted", "cancelled", signed=True, sweep=False),
+        *ends("rejected", signed=False, sweep=False),
+        *ends("rejected", signed=True, sweep=True),
+        *ends("accepted", "cancelled", signed=False, sweep=True),
+    ],
+)
 def test_what_is_paid_to_an_address_that_is_listed_meanwhile(shop: Watch, signed: bool, end: str) -> None:
     """The list is asked again before anything is signed, whoever agreed to the withdrawal before."""
     shop.credit("2")

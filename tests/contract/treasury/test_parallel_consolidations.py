@@ -93,7 +93,8 @@ def step(shop: Shop) -> None:
     shop.step()
 
 
-@pytest.mark.parametrize("how", ["dies", "hangs", "rival"])
+# The sweep: `test_coin_moves` has what hangs, and two polls at once are below; both stay.
+@pytest.mark.parametrize("how", ["dies", *(pytest.param(how, marks=pytest.mark.sweep) for how in ("hangs", "rival"))])
 def test_whatever_happens_at_a_commit_each_coin_moves_once(anew: Callable[[], Treasury], how: str) -> None:
     """While the second or third is planned, and while they are signed: by another poll, or after a death."""
     for at in {"dies": (2, 6), "hangs": (5,), "rival": (2,)}[how]:

@@ -75,6 +75,8 @@ def test_what_collecting_costs_is_quoted_with_the_fees(shop: Shop) -> None:
     assert quote.collecting["usdt"] == quote.fees["eth"] + quote.fees["usdt"]
 
 
+# The sweep: payments to the own address are charged alike, and stay; `test_fee_budget` has two merchants who pay each other.
+@pytest.mark.sweep
 def test_two_merchants_who_pay_each_other_cost_the_operator_nothing(shop: Shop) -> None:
     """Neither's own address, and both have their money again."""
     friend = Shop(shop.stack, "other_merchant_test")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from chalicelib.encoding import base58check, bech32
 
 EVM = ("ethereum", "bsc", "polygon", "arbitrum", "fantom")
 RULES = Rules()
+EXAMPLES = 300 if os.environ.get("SWEEP") == "full" else 60
 
 # EIP-55, test cases.
 EIP55 = (
@@ -267,7 +270,7 @@ def test_hostile_input_is_refused_cleanly() -> None:
             assert len(str(caught.value)) < 200
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.sampled_from(NETWORK_ORDER), st.text(max_size=70) | st.from_regex(r"\A(bc1|ltc1|0x|T|1|3|L|M)[0-9a-zA-Z]{20,60}\Z"))
 @example("bitcoin", "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu")
 @example("tron", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t")
@@ -279,7 +282,7 @@ def test_a_normalized_address_stays_as_it_is(network: str, text: str) -> None:
     assert parse(network, found.text) == found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.sampled_from(VALID_CASES), st.data())
 def test_one_wrong_character_is_always_seen(case: tuple[str, str, str], data: st.DataObject) -> None:
     network, text, _ = case

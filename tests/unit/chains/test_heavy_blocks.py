@@ -56,9 +56,10 @@ HEAVY: dict[str, tuple[str, int, Callable[[], Any]]] = {
 }
 LONG = (
     "50 blocks of 6,600 payments", "30 blocks of 9,000 transfers of nothing", "50 blocks of 9,000 transfers on tron",
-    "16 blocks with 6 MB of traces, of two nodes", "30 deposits, each beside 9,000 logs",
+    "16 blocks with 6 MB of traces, of two nodes", "30 deposits, each beside 9,000 logs", "one block of 42,000 transfers",
 )  # fmt: skip
-"""Many blocks are asked for like the five of outputs, and 30 receipts like the one of 180,000 logs: a check has time for these."""
+"""Many blocks are asked for like the five of outputs, 30 receipts like the one of 180,000 logs, and a block's logs are read in
+parts like those: a check has time for these."""
 
 
 @pytest.mark.slow

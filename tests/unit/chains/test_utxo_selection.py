@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -19,6 +20,7 @@ from chalicelib.encoding import bech32
 from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 
+EXAMPLES = 300 if os.environ.get("SWEEP") == "full" else 100
 WALLET = bech32.encode_segwit("bc", 0, b"\x01" * 20)
 PAYEES = [
     bech32.encode_segwit("bc", 0, b"\x02" * 20),
@@ -63,7 +65,7 @@ payments = st.lists(
 
 
 @given(amounts, payments, rates)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_plans_pay_exactly_and_lose_nothing(held: list[int], wanted: list[tuple[str, int]], rate: int) -> None:
     coins, outputs = coins_of(held), [Output(address, amount) for address, amount in wanted]
     spend = fee_for(INPUT_WEIGHT["p2wpkh"], rate)
@@ -88,7 +90,7 @@ def test_plans_pay_exactly_and_lose_nothing(held: list[int], wanted: list[tuple[
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=11), st.integers(1, 300), st.integers(0, 5))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_branch_and_bound_finds_the_closest(values: list[int], target: int, window: int) -> None:
     values.sort(reverse=True)
     found = branch_and_bound(values, target, window, steps=100_000)
@@ -165,7 +167,7 @@ def test_consolidation_keeps_to_what_nodes_relay() -> None:
 
 
 @given(amounts, st.lists(st.integers(5_000, 10**8), max_size=6), payments, rates, rates)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_replacements_pay_the_same_and_more_for_it(
     held: list[int], more: list[int], wanted: list[tuple[str, int]], rate: int, later: int
 ) -> None:
