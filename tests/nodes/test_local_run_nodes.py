@@ -206,8 +206,6 @@ def children(pid: int) -> set[int]:
     return own.union(*(children(child) for child in own))
 
 
-# The sweep: contract/local/test_ending.py ends at a second one, and test_evm_node.py a node with who started it. They stay.
-@pytest.mark.sweep
 def test_a_second_ctrl_c_ends_a_start_at_once_and_leaves_no_node(tmp_path: Path) -> None:
     running = Running(tmp_path, free_port(), NODES="1")
     deadline, nodes = time.monotonic() + 30, set[int]()
