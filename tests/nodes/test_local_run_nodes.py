@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import signal
@@ -22,6 +21,7 @@ from infra.local.keeper import alive
 from infra.local.nodes import mine, mined, send_native, send_token
 from infra.local.tokens import call_data
 from infra.local.tron.process import Http
+from tests.support import asking
 from tests.support.running import Running, free_port
 
 pytestmark = pytest.mark.nodes
@@ -46,15 +46,7 @@ def running(started: list[Running], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def ask(running: Running, method: str, path: str, body: Any = None) -> Any:
-    key = json.loads(running.own.read_text())["keys"]["client_live"]
-    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
-    headers = {"X-Api-Key": key, "Content-Type": "application/json"}
-    connection.request(method, f"/api{path}", None if body is None else json.dumps(body), headers)
-    answer = connection.getresponse()
-    content = json.loads(answer.read())
-    connection.close()
-    assert answer.status in (200, 201), content
-    return content
+    return asking.ask(json.loads(running.own.read_text()), method, path, body, "client_live")
 
 
 def node(running: Running, slug: str) -> JsonRpc:
@@ -83,16 +75,16 @@ def test_bitcoin_and_litecoin_have_nodes_that_mine_and_their_addresses(running: 
     began = rpc.call("getblockcount")
     assert len(rpc.call("generatetoaddress", [2, rpc.call("getnewaddress")])) == 2
     until(lambda: rpc.call("getblockcount"), lambda height: height >= began + 3)
-    made = ask(running, "POST", "/v1/addresses", {"network": network})["address"]
+    made = ask(running, "POST", "/addresses", {"network": network})["address"]
     assert made.startswith(prefix)
     assert rpc.call("validateaddress", [made])["isvalid"]
     asked = {"network": network, "address": rpc.call("getnewaddress")}
-    assert ask(running, "POST", "/v1/addresses/validate", asked)["type"] == "p2wpkh"
+    assert ask(running, "POST", "/addresses/validate", asked)["type"] == "p2wpkh"
 
 
 def test_every_hot_wallet_has_coins(running: Running) -> None:
     def without() -> list[tuple[str, str]]:
-        wallets = [ask(running, "GET", f"/v1/addresses/hot-wallet/{slug}") for slug in running_nodes(running)]
+        wallets = [ask(running, "GET", f"/addresses/hot-wallet/{slug}") for slug in running_nodes(running)]
         return [(held["network"], held["coin"]) for wallet in wallets for held in wallet["balances"] if held["balance"] == "0"]
 
     # They are confirmed when it serves: the first look at each network finds them.
@@ -102,21 +94,21 @@ def test_every_hot_wallet_has_coins(running: Running) -> None:
 @pytest.mark.parametrize(("coin", "decimals"), [("eth", 18), ("usdt", 6)])
 def test_a_payment_comes_in_and_a_withdrawal_goes_out(running: Running, coin: str, decimals: int) -> None:
     rpc = node(running, "ethereum")
-    invoice = ask(running, "POST", "/v1/invoices", {"currency": coin, "amount": "3", "network": "ethereum"})
+    invoice = ask(running, "POST", "/invoices", {"currency": coin, "amount": "3", "network": "ethereum"})
     # EIP-681: a token's payment link names the contract where the native coin's names the recipient.
     contract = invoice["paymentUri"].removeprefix("ethereum:").split("@")[0] if coin == "usdt" else None
     if contract:
         mined(rpc, send_token(rpc, contract, invoice["address"], 3 * 10**decimals))
     else:
         mined(rpc, send_native(rpc, invoice["address"], 3 * 10**decimals))
-    until(lambda: ask(running, "GET", f"/v1/invoices?id={invoice['id']}"), lambda seen: seen["status"] == "confirming")
+    until(lambda: ask(running, "GET", f"/invoices?id={invoice['id']}"), lambda seen: seen["status"] == "confirming")
     mine(rpc, 12)
-    until(lambda: ask(running, "GET", f"/v1/invoices?id={invoice['id']}"), lambda seen: seen["status"] == "completed")
+    until(lambda: ask(running, "GET", f"/invoices?id={invoice['id']}"), lambda seen: seen["status"] == "completed")
 
     stranger = "0x" + os.urandom(20).hex()
     order = {"network": "ethereum", "coin": coin, "address": stranger, "amount": "1.25"}
-    withdrawal = ask(running, "POST", "/v1/withdraws", order)["id"]
-    shown = f"/v1/withdrawals/{withdrawal}"
+    withdrawal = ask(running, "POST", "/withdraws", order)["id"]
+    shown = f"/withdrawals/{withdrawal}"
     until(lambda: ask(running, "GET", shown)["data"], lambda seen: seen["status"] == "confirming")
     mine(rpc, 12)
     until(lambda: ask(running, "GET", shown)["data"], lambda seen: seen["status"] == "confirmed")
@@ -125,7 +117,7 @@ def test_a_payment_comes_in_and_a_withdrawal_goes_out(running: Running, coin: st
     else:
         held = rpc.call("eth_getBalance", [stranger, "latest"])
     assert int(held, 16) == 125 * 10**decimals // 100
-    balances = ask(running, "GET", "/v1/balances")["data"]
+    balances = ask(running, "GET", "/balances")["data"]
     (balance,) = [entry for entry in balances if (entry["network"], entry["coin"]) == ("ethereum", coin)]
     assert (balance["available"], balance["frozen"]) == ("1.75", "0")
 
@@ -143,7 +135,7 @@ def test_a_payment_comes_in_and_a_withdrawal_goes_out(running: Running, coin: st
 def test_the_same_on_the_other_networks(running: Running, network: str, coin: str) -> None:
     # On Tron the fee of paying somebody new is worth some USDT, and less than it is not paid out.
     whole, out = ("30", 12_500_000) if network == "tron" else ("3", 1_250_000)
-    invoice = ask(running, "POST", "/v1/invoices", {"currency": coin, "amount": whole, "network": network})
+    invoice = ask(running, "POST", "/invoices", {"currency": coin, "amount": whole, "network": network})
     if network == "tron":
         tron = Http(json.loads(running.own.read_text())["nodes"]["tron"])
         tron.call("dev/faucet", {"address": invoice["address"], "coin": coin, "amount": whole})
@@ -159,12 +151,12 @@ def test_the_same_on_the_other_networks(running: Running, network: str, coin: st
         def mine_some() -> None:
             rpc.call("generatetoaddress", [6, rpc.call("getnewaddress")])
 
-    until(lambda: ask(running, "GET", f"/v1/invoices?id={invoice['id']}"), lambda seen: seen["status"] == "confirming")
+    until(lambda: ask(running, "GET", f"/invoices?id={invoice['id']}"), lambda seen: seen["status"] == "confirming")
     mine_some()
-    until(lambda: ask(running, "GET", f"/v1/invoices?id={invoice['id']}"), lambda seen: seen["status"] == "completed")
+    until(lambda: ask(running, "GET", f"/invoices?id={invoice['id']}"), lambda seen: seen["status"] == "completed")
 
     order = {"network": network, "coin": coin, "address": stranger, "amount": format_units(out, 6)}
-    shown = f"/v1/withdrawals/{ask(running, 'POST', '/v1/withdraws', order)['id']}"
+    shown = f"/withdrawals/{ask(running, 'POST', '/withdraws', order)['id']}"
     until(lambda: ask(running, "GET", shown)["data"], lambda seen: seen["status"] == "confirming")
     mine_some()
     paid = until(lambda: ask(running, "GET", shown)["data"], lambda seen: seen["status"] == "confirmed")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import time
 import urllib.request
@@ -22,6 +20,7 @@ from infra.local.aws import LocalAws
 from infra.local.pace import GIVEN_UP_AFTER, PATIENT, REST_AFTER, REST_SECONDS, Pace, open_kinds
 from infra.local.pump import Pump
 from infra.local.server import Server
+from tests.support.asking import ask
 from tests.support.running import Running, free_port
 from tests.support.stack import Stack
 
@@ -130,21 +129,11 @@ def test_a_stack_that_nobody_asks_takes_little_of_a_core_and_wakes_at_once(runni
     share = (cpu_seconds(running.process.pid) - before) / (time.monotonic() - began)
     assert 0 < share <= MOST_OF_A_CORE, f"{share:.3f} of a core"
 
-    def call(method: str, path: str, body: Any = None) -> Any:
-        headers = {"X-Api-Key": told["keys"]["client_test"], "Content-Type": "application/json"}
-        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
-        connection.request(method, f"/api{path}", None if body is None else json.dumps(body), headers)
-        answer = connection.getresponse()
-        found = json.loads(answer.read())
-        connection.close()
-        assert answer.status in (200, 201), found
-        return found
-
-    invoice = call("POST", "/v1/invoices", {"currency": "eth", "amount": 0.05})
+    invoice = ask(told, "POST", "/invoices", {"currency": "eth", "amount": 0.05})
     payment = {"address": invoice["address"], "network": "ethereum", "coin": "eth", "amount": 0.05}
-    call("POST", "/v1/sandbox/deposits", payment)
+    ask(told, "POST", "/sandbox/deposits", payment)
     paid, seen = time.monotonic(), 0.0
-    while (status := call("GET", f"/v1/invoices?id={invoice['id']}")["status"]) != "completed":
+    while (status := ask(told, "GET", f"/invoices?id={invoice['id']}")["status"]) != "completed":
         if status == "confirming":
             seen = seen or time.monotonic()
         assert time.monotonic() < paid + 60, status
