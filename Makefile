@@ -10,8 +10,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # The stamp's name carries a checksum of what is pinned: installing happens when a pin changes, and only then.
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-dev.txt | cksum | tr ' ' '-')
-# Half as many again as there are cores: tests of nodes wait for them, and each more collects all tests once more.
-WORKERS := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores * 3 / 2)))
+# Twice as many as there are cores: tests of nodes wait for them. Each more collects all tests once more.
+WORKERS := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores * 2)))
 
 # Bytecode is kept: without it each worker compiles every test again, half a minute of each core.
 unexport PYTHONDONTWRITEBYTECODE
