@@ -146,7 +146,8 @@ class Difference:
 class CoinSums:
     """Sums of one coin of one network, in units. `ledger` is all that the ledger has here (places, in flight and staked), the
     others as in `Seen`; they leave out `skipped` places, which could not be compared. `owed` is the sum of merchants' positive
-    balances; `overdrawn` that of the negative ones. `owed_before` was read before the places were, `owed` after.
+    balances; `overdrawn` that of the negative ones. `owed_before` was read before the places were, `owed` after. `swept` reached
+    service wallets while the places were read, and may be in the sum of neither end; it is only asked for where assets are short.
     """
 
     asset: AssetId
@@ -159,6 +160,7 @@ class CoinSums:
     owed: int = 0
     overdrawn: int = 0
     skipped: int = 0
+    swept: int = 0
 
     def plus(self, seen: Seen) -> CoinSums:
         return replace(
@@ -182,9 +184,17 @@ class CoinSums:
         return self.held + self.leaving
 
     @property
+    def short(self) -> bool:
+        """Whether what was counted does not cover liabilities."""
+        return self.assets < self.liabilities
+
+    @property
     def solvent(self) -> bool | None:
-        """Whether assets cover liabilities. None: not by the places that could be read, and some could not."""
-        return True if self.assets >= self.liabilities else None if self.skipped else False
+        """Whether assets cover liabilities. None: not what was counted, but some places could not be read, or enough was swept
+        while they were."""
+        if not self.short:
+            return True
+        return None if self.skipped or self.assets + self.swept >= self.liabilities else False
 
     @property
     def operator(self) -> int:
@@ -302,9 +312,14 @@ class Comparison:
 
     @property
     def unsure(self) -> bool:
-        """Whether some coin looks insolvent while payments moved during the run: then insolvency is not proven."""
+        """Whether some coin looks insolvent while payments or sweeps moved coins during the run: then insolvency is not proven."""
         moved = any(each.owed_before != each.owed for each in self.sums)
-        return moved and self.passes < MOST_PASSES and any(each.solvent is False for each in self.sums)
+        short = [each for each in self.sums if each.short and not each.skipped]
+        return self.passes < MOST_PASSES and any(moved or each.solvent is None for each in short)
+
+    def sweeping(self, swept: Mapping[AssetId, int]) -> Comparison:
+        """This run with what was swept while it read the places, in units."""
+        return replace(self, sums=tuple(replace(each, swept=swept.get(each.asset, 0)) for each in self.sums))
 
     def over_again(self) -> Comparison:
         """This run from its start. The balances owed now become those owed before."""

@@ -38,6 +38,7 @@ from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.ports.store import Span
 from chalicelib.usecases.reconciliation.looks import Looks
 from chalicelib.usecases.reconciliation.reports import parts_of
+from chalicelib.usecases.reconciliation.sweeps import swept_since
 from chalicelib.usecases.reconciliation.walk import Walk
 from chalicelib.usecases.wallets.sweep_candidates import hint, open_hint
 from chalicelib.usecases.wallets.utxos import pays_from_coins
@@ -173,6 +174,8 @@ class ReconciliationRun:
             return state
         if state.phase == "before":
             return replace(state, phase="walk")
+        short = [each.asset for each in state.sums if each.short]
+        state = state.sweeping(swept_since(self._context, short, state.started_at))
         return state.over_again() if state.unsure else replace(state, phase="done")
 
     def _walked(self, state: Comparison) -> Comparison:

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
 from chalicelib.chains.sandbox.ledger import Tx
 from chalicelib.domain import reconciliation
-from chalicelib.domain.ids import NetworkId
-from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.reconciliation import EVERY_MS, PARTS, Comparison, ComparisonReport, Place, part_after
+from chalicelib.domain.ids import AssetId, NetworkId, tenant_id
+from chalicelib.domain.ledger import Balance, WalletBalance
+from chalicelib.domain.merchants.merchants import Merchant
+from chalicelib.domain.reconciliation import (
+    EVERY_MS,
+    MOST_PASSES,
+    PARTS,
+    CoinSums,
+    Comparison,
+    ComparisonReport,
+    Place,
+    part_after,
+)
+from chalicelib.domain.treasury.moves import Move
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.reconciliation import walk
@@ -129,6 +141,63 @@ def test_what_nobody_recorded_is_found_within_a_week(shop: Shop, monkeypatch: py
     monkeypatch.setattr(reader, "balance", lambda at, contract=None: balance(at, contract) + (0 if contract else more.get(at, 0)))
     found = [len(a_day(shop).differences) for _ in range(DAYS)]
     assert sorted(found) == [0] * (DAYS - 1) + [1]
+
+
+@contextmanager
+def owing_all_of(shop: Shop, wallet: str) -> Iterator[None]:
+    """Merchants are owed what lies at the wallet, so that the operator has nothing there."""
+    held = shop.chain().balance(wallet, shop.coin("usdt").contract)
+    known = {balance.tenant for balance in services().store.every(Balance)}
+    tenant = next(t for m in services().store.every(Merchant) if (t := tenant_id(m.id, "test")) not in known)
+    owing = Balance(tenant, shop.coin("usdt").asset, available=held, version=1)
+    services().store.commit([Save(owing)])
+    yield
+    services().store.commit([Save(replace(owing, available=0, version=2))])
+
+
+@pytest.mark.parametrize(("missing", "solvent", "passes"), [(0, True, 2), (5_001, False, 1)])
+def test_what_is_swept_while_a_run_reads_is_not_missed_at_both_ends(
+    shop: Shop, missing: int, solvent: bool, passes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The hot wallet is read before the sweep and the address after it: the run goes again before it says that money is gone."""
+    shop.credit("5000", "usdt")
+    shop.credit("5001", "usdt")
+    asked = {"coin": "usdt", "network": "ethereum", "collectThreshold": "0"}
+    assert shop.stack.call("PUT", "/v1/coins", shop.stack.keys["admin_test"], json=asked).status == 200
+    services().store.forget_catalogue()
+    assert a_day(shop).clean
+    lying = {w.units: w.address for w in services().store.every(WalletBalance) if w.asset.endswith("m:usdt") and w.units}
+    if missing:
+        steal(shop, lying[5_001 * USDT], missing * USDT)
+    with owing_all_of(shop, shop.hot().address):
+        shop.wait(EVERY_MS // 1000 + 1)
+        run = run_of(shop)
+        assert run.begin()
+        while not state(shop).looked:
+            run.step()
+        for _ in range(12):
+            shop.stack.drain(only=("poll_ethereum", "relay", "payout", "collect"), hurry=True, rounds=1)
+            shop.mine(12)
+            shop.wait(60)
+            if any(m.kind == "sweep" and m.state == "settled" for m in services().store.every(Move)):
+                break
+        caplog.clear()
+        found = run_through(shop)
+    coin = sums(found, "usdt")
+    assert (coin.solvent, state(shop).passes) == (solvent, passes), coin
+    assert ("are owed, and" in caplog.text) is not solvent
+
+
+def test_a_run_that_swept_enough_in_every_pass_proves_nothing() -> None:
+    """Neither that all is there, nor that it is not."""
+    usdt = AssetId("test:ethereum:usdt")
+    short = CoinSums(usdt, held=90, owed_before=100, owed=100)
+    network = NetworkId("test:ethereum")
+    for passes, unsure in ((1, True), (MOST_PASSES, False)):
+        run = Comparison(network, "rec", 0, 0, passes=passes, sums=(short,)).sweeping({usdt: 10})
+        assert (run.sums[0].solvent, run.unsure) == (None, unsure)
+    run = Comparison(network, "rec", 0, 0, sums=(short,)).sweeping({usdt: 9})
+    assert (run.sums[0].solvent, run.unsure) == (False, False)
 
 
 def test_an_address_from_where_something_is_in_flight_is_no_emptied_one(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
