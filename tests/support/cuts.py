@@ -64,10 +64,12 @@ class Cutter:
         mine = len(self.trace) == self.at
         if mine and self.when == "before":
             self._fail(error)
-        answer = call()
-        if mine:
-            self._fail(error)
-        return answer
+        try:
+            return call()
+        finally:
+            # Where it was refused, the refusal is lost.
+            if mine:
+                self._fail(error)
 
     def _fail(self, error: Exception) -> None:
         self.fired = True
