@@ -1,11 +1,9 @@
-"""What a warm request costs: CPU, calls of AWS, DynamoDB request units; and what the local server does on one core.
+"""What a warm request costs: CPU and calls of AWS; and what the local server does on one core.
 
 Run as a script: ``python tests/bench/bench_requests.py``.
 
 CPU is the function's alone: the time that moto takes to play AWS is measured apart and left out. Beside it stands the floor of the
-same run: the very same calls, made again by bare botocore clients. What is billed is counted from the items' real sizes
-(accounting.py) over whole payments, from the request to the last delivered webhook; the simulated chain's own table is left out.
-Two counts of payments tell what one payment costs from what the schedules cost anyhow.
+same run: the very same calls, made again by bare botocore clients. What a paid invoice is billed: `bench_invoice.py`.
 Budget: a request's CPU at most 3 times the floor.
 """
 
@@ -32,7 +30,6 @@ os.environ.update({"STAGE": "local", "WEBHOOKS_ALLOW_PRIVATE": "true", "SANDBOX_
 
 from infra.local.aws import start_aws  # noqa: E402
 from tests.bench.accounting import accounted, again  # noqa: E402
-from tests.bench.receiving import receiver  # noqa: E402
 from tests.support.stack import Stack, first_stack  # noqa: E402
 
 ROUNDS = 100
@@ -132,50 +129,6 @@ def cpu(stack: Stack, keys: Iterator[str]) -> bool:
     return kept
 
 
-def payments(stack: Stack, keys: Iterator[str], count: int) -> tuple[dict[str, float], dict[str, float], int]:
-    """Read and write units by table, and calls of AWS, of `count` invoices from the request to their end."""
-    stack.reset()
-    with accounted(units=True) as account:
-        invoices = [stack.call("POST", "/v1/invoices", next(keys), INVOICE).json for _ in range(count)]
-    with accounted():
-        for invoice in invoices:
-            pay = {"address": invoice["address"], "network": "ethereum", "coin": "eth", "amount": "0.05"}
-            assert stack.call("POST", "/v1/sandbox/deposits", next(keys), pay).status == 201
-    with accounted(units=True) as second:
-        stack.drain(hurry=True)
-    assert stack.call("POST", "/v1/sandbox/blocks", next(keys), {"network": "ethereum", "count": 13}).status == 201
-    with accounted(units=True) as third:
-        stack.drain(hurry=True)
-    done = stack.call("GET", f"/v1/invoices?id={invoices[0]['id']}", next(keys)).json
-    assert done["status"] == "completed", done
-    parts = (account, second, third)
-    reads, writes = (
-        {
-            t.rsplit("-", 1)[1]: sum(getattr(p, kind)[t] for p in parts)
-            for p in parts
-            for t in getattr(p, kind)
-            if "sandbox" not in t
-        }
-        for kind in ("reads", "writes")
-    )
-    return reads, writes, sum(p.calls.total() for p in parts)
-
-
-def units(stack: Stack, keys: Iterator[str]) -> None:
-    """Print what one paid invoice is billed: the slope between two counts of them."""
-    few, many = 5, 25
-    payments(stack, keys, 1)
-    small, large = payments(stack, keys, few), payments(stack, keys, many)
-    for kind, before, after in (("read", small[0], large[0]), ("write", small[1], large[1])):
-        slope = {table: (after[table] - before.get(table, 0)) / (many - few) for table in sorted(after)}
-        parts = ", ".join(f"{table} {value:.1f}" for table, value in slope.items() if value >= 0.05)
-        fixed = sum(before.values()) - few * sum(slope.values())
-        print(
-            f"{kind} units of a paid invoice: {sum(slope.values()):.1f} ({parts}); of the schedules' rounds meanwhile: {fixed:.0f}"
-        )
-    print(f"calls of AWS for a paid invoice: {(large[2] - small[2]) / (many - few):.1f}")
-
-
 def serve() -> None:
     """The child: the local server on one core, until its standard input ends."""
     from infra.local.server import Server
@@ -254,17 +207,7 @@ def main() -> int:
         serve()
         return 0
     stack, keys = started()
-    turns = cycle(keys)
-    kept = cpu(stack, turns)
-    stack.drain(hurry=True)  # nothing of before is left to do when payments are counted
-    stack._fresh = stack.snapshot()
-    units(stack, turns)
-    with receiver() as merchant:
-        hook = stack.call("POST", "/v1/webhooks", next(turns), {"url": merchant.url(), "events": ["*"]})
-        assert hook.status == 201, hook.body
-        stack._fresh = stack.snapshot()
-        print("with one webhook endpoint that takes every event:")
-        units(stack, turns)
+    kept = cpu(stack, cycle(keys))
     stack.aws.stop()
     throughput()
     print(f"budget {BUDGET} x the floor: {'kept' if kept else 'BROKEN'}")
