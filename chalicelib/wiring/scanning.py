@@ -65,7 +65,7 @@ class ScanningWiring:
     def rescanner(self, network: Network) -> Rescanner:
         from chalicelib.usecases.scanning.rescans import Rescanner
 
-        return Rescanner(self._chains.context(network), self.scanner(network).recorder)
+        return Rescanner(self._chains.context(network), self.scanner(network).passing)
 
     @cached_property
     def rescans(self) -> Rescans:

@@ -3,7 +3,7 @@ others.
 
 A block of small outputs to one address costs little, and each of them costs us a transaction. So the first payment of every
 address comes first, then the second of every address, and no merchant has more than `MOST_AT_ONCE` of a block before the scan goes
-on: a rescan of that block records the rest later.
+on: other functions are asked for the rest, and a rescan of that block records what they leave.
 """
 
 from __future__ import annotations
@@ -34,12 +34,11 @@ def in_turn(items: Sequence[T], address: Callable[[T], Hashable]) -> list[T]:
     return [items[n] for n in sorted(range(len(items)), key=places.__getitem__)]
 
 
-def shared_out(items: Sequence[T], owner: Callable[[T], Hashable], most: int) -> tuple[list[T], bool]:
-    """The first `most` items of every owner, in the order given, and whether any are left out."""
+def shared_out(items: Sequence[T], owner: Callable[[T], Hashable], most: int) -> tuple[list[T], list[T]]:
+    """The first `most` items of every owner, and those that are left out, in the order given."""
     seen: Counter[Hashable] = Counter()
-    chosen = []
+    chosen, left = list[T](), list[T]()
     for item in items:
         seen[owner(item)] += 1
-        if seen[owner(item)] <= most:
-            chosen.append(item)
-    return chosen, len(chosen) < len(items)
+        (chosen if seen[owner(item)] <= most else left).append(item)
+    return chosen, left

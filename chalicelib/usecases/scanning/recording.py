@@ -86,9 +86,10 @@ class Recorder:
         is not known.
 
         Stops in the middle of a block where `more` says that the time is over: the next recording goes on there. Of each block
-        no more than `most` are recorded that belong to one merchant. With a `claim` they are one block with one transfer, which
-        was found in a balance. What nodes contradict themselves about is left to a rescan after a while, unless the caller
-        `comes_again`. Raises Conflict (`AtPart`: a reorganisation was followed meanwhile), Contradiction, Unavailable.
+        no more than `most` are recorded here that belong to one merchant: others are asked for the rest. With a `claim` they are
+        one block with one transfer, which was found in a balance. What nodes contradict themselves about is left to a rescan after
+        a while, unless the caller `comes_again`. Raises Conflict (`AtPart`: a reorganisation was followed meanwhile),
+        Contradiction, Unavailable.
         """
         self._noting.note(blocks)
         watched = self._matcher.ours(_received(blocks), returned=True)
@@ -107,16 +108,15 @@ class Recorder:
             mine = [t for t in block.transfers if t.recipient in watched and self._matcher.bookable(t, contracts)]
             mine = from_others(self._store, self._network, mine, watched)
             twins = twins_in(mine, contracts, native)
-            mine = in_turn(mine, lambda t: t.recipient)
-            left_out = False
+            mine, behind = in_turn(mine, lambda t: t.recipient), list[Transfer]()
             if most is not None:
-                mine, left_out = shared_out(mine, lambda t: watched[t.recipient].tenant or t.recipient, most)
-            mine = self._unknown(block, mine)
+                mine, behind = shared_out(mine, lambda t: watched[t.recipient].tenant or t.recipient, most)
+            mine, behind = self._unknown(block, mine), self._unknown(block, behind)
             proven = self._proven(block, mine, comes_again) if mine else []
             scanned = Scanned(block, epoch, claim, tip)
-            if proven and not self._store_block(scanned, proven, known, twins, may_begin):
+            if (proven or behind) and not self._store_block(scanned, proven, behind, known, twins, may_begin):
                 return Recorded(place, tuple(crowded))
-            if left_out:
+            if behind:
                 crowded.append(block)
         return Recorded(len(blocks), tuple(crowded))
 
@@ -147,19 +147,35 @@ class Recorder:
         return proven
 
     def _store_block(
-        self, scanned: Scanned, proven: list[Transfer], known: _Known, twins: Sequence[Twins], may_begin: Callable[[], bool]
+        self,
+        scanned: Scanned,
+        proven: list[Transfer],
+        behind: Sequence[Transfer],
+        known: _Known,
+        twins: Sequence[Twins],
+        may_begin: Callable[[], bool],
     ) -> bool:
-        """Whether all of it is stored now."""
+        """Whether all that is `proven` is stored now. Others are asked for what is `behind` it."""
         block = scanned.block
         owned = self._owned(proven, self._claims.ids(block, proven), known.watched)
         held = held_of(self._store, self._network, twins, {t: id_ for t, id_, _ in owned})
         groups = grouped(owned)
-        if len(groups) == 1 and not held and self._stored_with_list(scanned, groups[0], known, may_begin):
+        if len(groups) == 1 and not held and not behind and self._stored_with_list(scanned, groups[0], known, may_begin):
             return True
         # The list first: a reorganisation finds everything that may have been stored of the block, also where we die half-way
         # and another worker credits what we did store.
-        parts = list_deposits(self._store, self._network.id, block, [m.id for group in groups for m in group], scanned.epoch)
+        ids = [member.id for group in groups for member in group]
+        parts = list_deposits(self._store, self._network.id, block, ids, scanned.epoch) if ids else {}
+        self._ask_for(scanned, behind, known)  # once the list is there: they put theirs on it
         return self._store_shares(scanned, owned, known, held, parts, may_begin)
+
+    def _ask_for(self, scanned: Scanned, behind: Sequence[Transfer], known: _Known) -> None:
+        """Ask other functions for payments of the block, those of one merchant and coin together, which groups are made of."""
+        if self._sharing is None:
+            return
+        ordered = sorted(behind, key=lambda t: (str(known.watched[t.recipient].tenant), t.contract or ""))
+        for txids in shares(list(dict.fromkeys(t.txid for t in ordered))):
+            self._sharing.ask_recorded(scanned.block, scanned.epoch, txids)
 
     def _stored_with_list(self, scanned: Scanned, group: list[Member], known: _Known, may_begin: Callable[[], bool]) -> bool:
         """Whether `group`, all that the block has for us, is stored now in one transaction with the block's list: plain payments

@@ -63,7 +63,7 @@ class Scanner:
         self._leftovers = Leftovers(context.network, context.store, context.clock)
         self._sharing = Sharing(context.network.id, queue)
         self.recorder = Recorder(context, deposits, self._leftovers)
-        self._passing = Recorder(context, deposits, self._leftovers, self._sharing)
+        self.passing = Recorder(context, deposits, self._leftovers, self._sharing)
         self._forks = Reorganisations(context, deposits)
         self._large = LargePayments(context, deposits.rates)
         self.backlog = Backlog(context, self.recorder, queue)
@@ -213,7 +213,7 @@ class Scanner:
 
     def _pass(self, cursor: Cursor, blocks: Sequence[Block], tip: int, more: Callable[[], bool]) -> Cursor:
         """Store what is ours in `blocks`, then let the cursor pass them: those that there was time for."""
-        recorded = self._passing.record(blocks, cursor.epoch, more, MOST_AT_ONCE, tip=tip)
+        recorded = self.passing.record(blocks, cursor.epoch, more, MOST_AT_ONCE, tip=tip)
         blocks = blocks[: recorded.blocks]
         if not blocks:
             return cursor
@@ -291,7 +291,7 @@ class Scanner:
         if share.deposits:
             self._help_credit(share.deposits, cursor, more)
             return
-        if cursor.epoch != share.epoch or cursor.number >= share.number:
+        if cursor.epoch != share.epoch or cursor.recent.get(str(share.number), share.hash) != share.hash:
             return
         block = next(iter(self._reader.blocks(share.number, share.number, self.recorder.contracts())), None)
         if block is None or block.hash != share.hash:

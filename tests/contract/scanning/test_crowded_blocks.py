@@ -194,5 +194,5 @@ def test_lists_of_every_version_are_read_and_gone_on_with(shop: Shop) -> None:
 
 def test_the_first_of_everybody_comes_first() -> None:
     assert crowds.in_turn(list("aaabbca"), str) == list("abcabaa")
-    assert crowds.shared_out(list("abcabaa"), str, 2) == (list("abcab"), True)
-    assert crowds.shared_out(list("abc"), str, 1) == (list("abc"), False)
+    assert crowds.shared_out(list("abcabaa"), str, 2) == (list("abcab"), list("aa"))
+    assert crowds.shared_out(list("abc"), str, 1) == (list("abc"), [])

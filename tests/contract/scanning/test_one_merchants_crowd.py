@@ -1,0 +1,169 @@
+"""A block with more payments to one merchant, in one coin, than the scan records of it: functions record the others beside it,
+and none waits for the poll's rescan. Whatever becomes of the messages, each is credited once.
+
+The chain is `tests.support.fake_coins`. The first test has the real bounds; in the others few payments are a crowd.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.chain import Cursor
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.ledger import JournalEntry
+from chalicelib.domain.scanning.rescans import Rescan
+from chalicelib.usecases.base.clock import in_realm
+from chalicelib.usecases.ports.coins import Output
+from chalicelib.usecases.scanning import scanner as scan
+from chalicelib.usecases.scanning import sharing
+from chalicelib.wiring import services
+from chalicelib.workers import poll, record
+from tests.support.bundles import COIN, CONFIRMATIONS, NETWORK, Shop
+from tests.support.fake_coins import Tx
+
+PAYMENTS = 450
+FEW, AT_ONCE, SHARE = 54, 24, 8
+UNITS = COIN // 100
+
+
+class Sale:
+    """A merchant that many pay in one block, and the messages of its polls, which nobody handles by themselves."""
+
+    def __init__(self, shop: Shop, patch: pytest.MonkeyPatch, payments: int) -> None:
+        self.shop, self.payments, self.sent = shop, payments, list[dict[str, str]]()
+        self.addresses = [shop.post("/v1/addresses", network="litecoin")["address"] for _ in range(payments // 10)]
+        for n in range(payments):
+            shop.chain.pay(self.addresses[n % len(self.addresses)], UNITS)
+        shop.chain.mine()
+        self.before = float(shop.available())
+        self.on_message: Callable[[dict[str, str]], None] = lambda _: None
+        patch.setattr(services().queues, "record", self._asked)
+
+    def _asked(self, share: dict[str, str]) -> None:
+        self.sent.append(share)
+        self.on_message(share)
+
+    def scan(self) -> Cursor:
+        """What a tick does, and a poll first: no rescan."""
+        with in_realm("live"):
+            return services().scanner(services().catalogue("live").networks["litecoin"]).poll(lambda: True)
+
+    def rescan(self) -> None:
+        with in_realm("live"):
+            poll._rescan(services().catalogue("live").networks["litecoin"], lambda: True)
+
+    def deposits(self, status: str) -> int:
+        ours = [deposit for deposit in services().store.every(Deposit) if deposit.address in self.addresses]
+        return sum(deposit.status == status for deposit in ours)
+
+    def credited_once(self) -> None:
+        posted = [entry.ref["deposit"] for entry in services().store.every(JournalEntry) if entry.kind == "deposit_credited"]
+        assert len(posted) == len(set(posted)) and self.deposits("confirmed") == self.payments
+        assert float(self.shop.available()) == pytest.approx(self.before + self.payments * UNITS / COIN)
+        self.shop.whole()
+
+
+def handle(share: dict[str, str]) -> None:
+    record.handle(json.dumps(share))
+
+
+def test_all_of_it_is_recorded_and_credited_without_a_rescan(begin: Callable[[], Shop], monkeypatch: pytest.MonkeyPatch) -> None:
+    sale = Sale(begin(), monkeypatch, PAYMENTS)
+    sale.on_message = handle
+    cursor = sale.scan()
+    assert cursor.number == sale.shop.chain.tip()
+    assert sale.deposits("pending") == PAYMENTS
+    named = [share["txids"].split(",") for share in sale.sent]
+    assert max(map(len, named)) == sharing.SHARE, "no function has more than the others"
+    assert sum(map(len, named)) == PAYMENTS - sharing.SHARE, "the poll's own is the first share"
+    sale.shop.chain.mine(CONFIRMATIONS)
+    sale.scan()
+    sale.credited_once()
+
+
+@pytest.fixture
+def sale(begin: Callable[[], Shop], monkeypatch: pytest.MonkeyPatch) -> Sale:
+    monkeypatch.setattr(scan, "MOST_AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(sharing, "FROM", 2 * SHARE)
+    monkeypatch.setattr(sharing, "SHARE", SHARE)
+    return Sale(begin(), monkeypatch, FEW)
+
+
+def test_what_lost_messages_leave_the_rescan_finds(sale: Sale) -> None:
+    """And asks for it once more: a rescan is shared out as well."""
+    assert sale.scan().number == sale.shop.chain.tip()
+    assert sale.deposits("pending") == AT_ONCE
+    sale.sent.clear()
+    sale.rescan()
+    assert sale.deposits("pending") == FEW
+    assert sum(len(share["txids"].split(",")) for share in sale.sent) == FEW - AT_ONCE - SHARE
+    (ordered,) = services().store.every(Rescan)
+    assert ordered.done
+    for share in sale.sent:
+        handle(share)
+    sale.shop.chain.mine(CONFIRMATIONS)
+    sale.scan()
+    sale.credited_once()
+
+
+def test_messages_come_behind_the_cursor_and_twice(sale: Sale) -> None:
+    """The block is passed by then. The rescan finds nothing that is left, and asks for nothing."""
+    sale.scan()
+    late = list(sale.sent)
+    for share in [*late, *late]:
+        handle(share)
+    assert sale.deposits("pending") == FEW
+    sale.sent.clear()
+    sale.rescan()
+    assert sale.sent == [] and [each.done for each in services().store.every(Rescan)] == [True]
+    sale.shop.chain.mine(CONFIRMATIONS)
+    sale.scan()
+    sale.credited_once()
+
+
+def test_a_message_of_a_block_that_the_cursor_does_not_stand_on(sale: Sale) -> None:
+    """Its payments are nowhere by then, and no epoch tells: a node that still has the block must not bring them in."""
+    sale.scan()
+    chain, store = sale.shop.chain, services().store
+    cursor = store.get(Cursor, network=NETWORK)
+    assert cursor is not None
+    other = replace(cursor, hash="ee" * 32, recent={**cursor.recent, str(cursor.number): "ee" * 32})
+    real = store.get
+
+    def get(kind: type[Any], /, **key: str) -> Any:
+        return other if kind is Cursor else real(kind, **key)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "get", get)
+        for share in sale.sent:
+            handle(share)
+    assert sale.deposits("pending") == AT_ONCE
+    chain.drop(1)
+    chain.forget()
+    chain.mine(2)
+    sale.scan()
+    for share in sale.sent:
+        handle(share)
+    sale.rescan()
+    assert sale.deposits("pending") == sale.deposits("confirmed") == 0
+    sale.shop.whole()
+
+
+def test_a_crowd_in_one_transaction_is_one_message(sale: Sale) -> None:
+    """A message names transactions: whoever gets it records all that they bring."""
+    tx = Tx(sale.shop.chain._hash("crowd"), (), tuple(Output(sale.addresses[0], 2_940) for _ in range(AT_ONCE + 9)))
+    sale.shop.chain.drop(1)
+    sale.shop.chain.forget()
+    sale.shop.chain.pool[tx.txid] = tx
+    sale.shop.chain.mine()
+    sale.scan()
+    behind = [share for share in sale.sent if share["txids"] == tx.txid]
+    assert len(behind) == len(sale.sent) and sale.deposits("pending") == AT_ONCE
+    sale.on_message = handle
+    handle(behind[-1])
+    assert sale.deposits("pending") == AT_ONCE + 9
