@@ -95,7 +95,7 @@ class Journey:
         """Payments that a message has recorded before the poll, and credited beside it."""
         services().clock.shift_ms += 61_000
         monkeypatch.setattr("chalicelib.usecases.scanning.sharing.FROM", 1)
-        monkeypatch.setattr("chalicelib.usecases.scanning.scanner.CONFIRM_AT_ONCE", 1)
+        monkeypatch.setattr("chalicelib.usecases.scanning.confirming.CONFIRM_AT_ONCE", 1)
         network = services().catalogue("test").networks["ethereum"]
         made = []
         for _ in range(3):

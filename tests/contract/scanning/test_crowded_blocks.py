@@ -22,7 +22,7 @@ from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.coins import Output
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
-from chalicelib.usecases.scanning import recording
+from chalicelib.usecases.scanning import confirming, recording
 from chalicelib.usecases.scanning import reorganisations as forks
 from chalicelib.usecases.scanning import scanner as scan
 from chalicelib.usecases.scanning.block_lists import deposits_of, list_deposits
@@ -43,8 +43,9 @@ def shop(begin: Callable[[], Shop]) -> Shop:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ten payments are many."""
-    monkeypatch.setattr(scan, "MOST_AT_ONCE", 10)
-    monkeypatch.setattr(scan, "MOST_TO_ONE", 3)
+    for module in (scan, confirming):
+        monkeypatch.setattr(module, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(confirming, "MOST_TO_ONE", 3)
     for module in (recording, forks):
         monkeypatch.setattr(module, "AT_LEAST", 12)
     yield
@@ -115,7 +116,8 @@ def test_a_late_poll_goes_on_in_the_middle_of_a_block(shop: Shop, monkeypatch: p
 
 def test_a_crowd_does_not_keep_others_from_being_credited(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it is due; there is time for four, and it takes three."""
-    monkeypatch.setattr(scan, "MOST_AT_ONCE", 1_000)
+    for module in (scan, confirming):
+        monkeypatch.setattr(module, "MOST_AT_ONCE", 1_000)
     crowded = invoice(shop, "1")
     crowd(shop, crowded["address"])
     victim = invoice(shop, "3")

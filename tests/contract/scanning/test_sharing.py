@@ -17,8 +17,7 @@ from chalicelib.domain.ledger import JournalEntry
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.deposits import groups
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.scanning import recording, sharing
-from chalicelib.usecases.scanning import scanner as scan
+from chalicelib.usecases.scanning import confirming, recording, sharing
 from chalicelib.usecases.scanning.sharing import Share
 from chalicelib.wiring import services
 from chalicelib.workers import record
@@ -33,7 +32,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "SHARE", 2)
     monkeypatch.setattr(groups, "MOST", 2)
     monkeypatch.setattr(recording, "_FEW", 1)
-    monkeypatch.setattr(scan, "CONFIRM_AT_ONCE", 3)
+    monkeypatch.setattr(confirming, "CONFIRM_AT_ONCE", 3)
 
 
 class Crowd:
