@@ -256,9 +256,11 @@ class Deposits:
         """As `DepositGroups.detect`."""
         return self._groups.detect(network, coin, scanned, members, begins)
 
-    def confirm_together(self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int) -> Sequence[str]:
+    def confirm_together(
+        self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int, patience: int | None = None
+    ) -> Sequence[str] | None:
         """As `DepositGroups.confirm`."""
-        return self._groups.confirm(network, keys, block_hash, tip, epoch)
+        return self._groups.confirm(network, keys, block_hash, tip, epoch, patience)
 
     def orphan(self, network: Network, key: str, block_hash: str, tip: int | None, *, dropped: bool = False) -> None:
         """As `DepositCrediting.orphan`."""

@@ -125,27 +125,30 @@ class DepositGroups:
             return members
         return [member for member in members if member.id not in done]
 
-    def confirm(self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int) -> Sequence[str]:
+    def confirm(
+        self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int, patience: int | None = None
+    ) -> Sequence[str] | None:
         """Credit pending deposits of one merchant, coin and part of a block in one transaction, as `DepositCrediting.confirm` does
         each; those that have to be credited one by one, all of them where another worker was at a record of theirs. Where that is
-        the balance alone, which every group of the merchant and coin writes, it is tried again together.
+        the balance alone, which every group of the merchant and coin writes, it is tried again together. With `patience` only so
+        often, and None where another worker was at the balance each time: it may well be crediting the same.
 
         Raises Conflict where a reorganisation dropped the block (`AtPart`), Unavailable.
         """
-        left: Sequence[str] | None = None
-        for _ in range(_TRIES):
+        for attempt in range(patience or _TRIES):
+            if attempt:
+                time.sleep(random.uniform(0, 0.05))  # noqa: S311 - spreads retries, guards nothing
             left = self._confirmed(network, keys, block_hash, tip, epoch)
             if left is not None:
                 return left
-            time.sleep(random.uniform(0, 0.05))  # noqa: S311 - spreads retries, guards nothing
-        return keys
+        return None if patience else keys
 
     def _confirmed(self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int) -> Sequence[str] | None:
         """One try; None where another worker changed the balance meanwhile."""
         found = self._store.get_many([(Deposit, {"id": key}) for key in keys])
         ready = [d for d in found if d is not None and d.status == "pending" and d.block_hash == block_hash]
         if len(ready) < 2 or ready[0].tenant is None:
-            return keys
+            return [deposit.id for deposit in ready]
         tenant, asset = ready[0].tenant, ready[0].asset
         facts = self._facts(network, ready, balance_keys(tenant, asset))
         owned = owned_of(tenant, asset, facts.rest)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from chalicelib.domain.chain import Cursor
@@ -19,13 +21,29 @@ from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.deposits.groups import MOST as MOST_TOGETHER
 from chalicelib.usecases.scanning.quorum import LargePayments
 from chalicelib.usecases.scanning.reorganisations import Reorganisations
-from chalicelib.usecases.scanning.sharing import Sharing, shares
+from chalicelib.usecases.scanning.sharing import Sharing, lanes_of, whole_lanes
 
 log = logging.getLogger(__name__)
 
 CONFIRM_AT_ONCE = 100
 MOST_ASKED = 1_000
-"""Due deposits that are read to be shared out."""
+"""Due deposits behind these that are read at once, where there are so many: in order of their lanes, and to be shared out."""
+_PATIENCE = 3
+"""How often a function tries a group while others are at its balance. Whoever asked it leaves the lane at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One crediting of what is `final`, the last block that is deep enough. `tried`: deposits that it came to. `asked`: those that
+    others were asked for, in whose lanes it tries a group `patience` times where another worker is there."""
+
+    cursor: Cursor
+    final: int
+    more: Callable[[], bool]
+    each: Each
+    patience: int = 1
+    tried: set[str] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)
 
 
 class Confirming:
@@ -43,97 +61,118 @@ class Confirming:
         final = min(cursor.number, cursor.tip) - self._network.confirmations + 1
         if final < 0:
             return
-        tried: set[str] = set()
         with Each(f"{self._network.id}: deposits") as each:
-            if not self._confirm(cursor, final, more, each, tried, Counter()):
-                self._confirm(cursor, final, more, each, tried, None)
+            run = _Run(cursor, final, more, each)
+            if not self._confirm(run, Counter()):
+                self._confirm(run, None)
 
-    def _confirm(
-        self, cursor: Cursor, final: int, more: Callable[[], bool], each: Each, tried: set[str], taken: Counter[str] | None
-    ) -> bool:
-        """Whether no merchant's deposit was left for later. `taken` counts deposits by merchant; None where there is no such bound.
-
-        Deposits in `tried` were tried in this poll already.
-        """
-        after: Work | None = None
+    def _confirm(self, run: _Run, taken: Counter[str] | None) -> bool:
+        """Whether no merchant's deposit was left for later. `taken` counts deposits by merchant; None where there is no such bound,
+        and what others were asked for is come to as well."""
         all_served = True
-        while True:
-            due = self._store.open_work("deposit", self._network.id, upto=f"{final:015d}", after=after, limit=CONFIRM_AT_ONCE)
-            wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": work.id}) for work in due if work.id not in tried]
-            hashes: dict[int, str | None] = {}
-            ready: list[Deposit] = []
+        for some in self._pages(run, taken is not None):
+            ready, hashes = list[Deposit](), dict[int, str | None]()
             in_time = True
-            if after is None and taken is not None and len(due) == CONFIRM_AT_ONCE:
-                self._ask_for_more(final, due[-1])
-            for deposit in self._store.get_many(wanted):
-                if deposit is None or deposit.status != "pending":
-                    continue
-                if taken is not None and not _has_a_turn(deposit, taken):
+            for deposit in some:
+                if taken is not None and (deposit.id in run.asked or not _has_a_turn(deposit, taken)):
                     all_served = False
                     continue
-                in_time = more()
+                in_time = run.more()
                 if not in_time:
                     break
-                tried.add(deposit.id)
-                each.take(deposit.id, partial(self._look_at, deposit, cursor, hashes, ready))
-            self._credit(ready, cursor, each)
+                run.tried.add(deposit.id)
+                run.each.take(deposit.id, partial(self._look_at, deposit, run.cursor, hashes, ready))
+            self._credit(ready, run)
             if not in_time:
                 return True
-            if len(due) < CONFIRM_AT_ONCE:
-                return all_served
+        return all_served
+
+    def _pages(self, run: _Run, asks: bool) -> Iterator[Sequence[Deposit]]:
+        """What is due and was not tried in this run, a page at a time. Of a crowd a thousand are read at once, since the members of
+        a group lie far apart; where this run `asks`, others get what is more than a page of the first ones."""
+        after: Work | None = None
+        while True:
+            due = self._due(run, after, CONFIRM_AT_ONCE)
+            crowded = len(due) == CONFIRM_AT_ONCE
+            if crowded:
+                due = [*due, *self._due(run, due[-1], MOST_ASKED)]
+            found = [d for d in self._read(work.id for work in due if work.id not in run.tried) if d.status == "pending"]
+            if crowded:
+                lanes = lanes_of(found)
+                if asks and after is None:
+                    self._ask(run, lanes)
+                found = [deposit for lane in lanes for deposit in lane]
+            for start in range(0, len(found), CONFIRM_AT_ONCE):
+                yield found[start : start + CONFIRM_AT_ONCE]
+            if len(due) < CONFIRM_AT_ONCE + MOST_ASKED:
+                return
             # A deposit that has to wait must not hold up those behind it.
             after = due[-1]
 
-    def _ask_for_more(self, final: int, after: Work) -> None:
-        """Ask other functions to credit what is due behind `after`, where that is much."""
-        behind = self._store.open_work("deposit", self._network.id, upto=f"{final:015d}", after=after, limit=MOST_ASKED)
-        if self._sharing.wanted(len(behind)):
-            for some in shares(behind):
-                self._sharing.ask_credited([work.id for work in some])
+    def _due(self, run: _Run, after: Work | None, most: int) -> Sequence[Work]:
+        return self._store.open_work("deposit", self._network.id, upto=f"{run.final:015d}", after=after, limit=most)
+
+    def _ask(self, run: _Run, lanes: Sequence[Sequence[Deposit]]) -> None:
+        """Ask other functions to credit the lanes behind the first page, where that is much."""
+        own = list(accumulate(len(lane) for lane in lanes))
+        behind = [lane for lane, upto in zip(lanes, own, strict=True) if upto > CONFIRM_AT_ONCE]
+        if self._sharing.wanted(sum(len(lane) for lane in behind)):
+            for ids in whole_lanes(behind):
+                self._sharing.ask_credited(ids)
+                run.asked.update(ids)
 
     def help(self, keys: Sequence[str], cursor: Cursor, more: Callable[[], bool]) -> None:
+        """Credit those of the deposits `keys` that are due, on a poll's behalf. Raises Unavailable, Failures."""
         final = min(cursor.number, cursor.tip) - self._network.confirmations + 1
-        hashes: dict[int, str | None] = {}
-        ready: list[Deposit] = []
+        ready, hashes = list[Deposit](), dict[int, str | None]()
         with Each(f"{self._network.id}: shared deposits") as each:
-            for deposit in self._store.get_many([(Deposit, {"id": key}) for key in keys]):
-                if deposit is None or deposit.status != "pending" or deposit.network != self._network.id:
+            run = _Run(cursor, final, more, each, patience=_PATIENCE)
+            for deposit in self._read(keys):
+                if deposit.status != "pending" or deposit.network != self._network.id:
                     continue
-                if deposit.block_number is None or deposit.block_number > final or not more():
-                    continue
-                each.take(deposit.id, partial(self._look_at, deposit, cursor, hashes, ready))
-            self._credit(ready, cursor, each)
+                if deposit.block_number is not None and deposit.block_number <= final:
+                    each.take(deposit.id, partial(self._look_at, deposit, cursor, hashes, ready))
+            run.asked.update(keys)
+            self._credit(ready, run, more)
 
-    def _credit(self, ready: Sequence[Deposit], cursor: Cursor, each: Each) -> None:
-        """Credit deposits whose blocks were found in the chain: those of one merchant, coin and part of a list together, and
-        merchants side by side. What is of one merchant and coin meets at its balance: one group after the other."""
-        lanes: dict[tuple[object, ...], dict[tuple[object, ...], list[Deposit]]] = {}
-        for deposit in ready:
-            lane = lanes.setdefault((deposit.tenant, deposit.asset), {})
-            alone = deposit.id if deposit.tenant is None or deposit.part is None else None
-            lane.setdefault((deposit.block_hash, deposit.part, alone), []).append(deposit)
+    def _read(self, keys: Iterable[str]) -> list[Deposit]:
+        wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": key}) for key in keys]
+        return [deposit for deposit in self._store.get_many(wanted) if deposit is not None]
 
-        def step(groups: Iterable[Sequence[Deposit]]) -> None:
-            for group in groups:
+    def _credit(self, ready: Sequence[Deposit], run: _Run, more: Callable[[], bool] = lambda: True) -> None:
+        """Credit deposits whose blocks were found in the chain: those of one merchant, coin and part of a list together, and lanes
+        side by side. What is of one lane meets at its balance: one group after the other, while there is time."""
+
+        def step(lane: Sequence[Deposit]) -> None:
+            groups: dict[tuple[object, ...], list[Deposit]] = {}
+            for deposit in lane:
+                alone = deposit.id if deposit.tenant is None or deposit.part is None else None
+                groups.setdefault((deposit.block_hash, deposit.part, alone), []).append(deposit)
+            for group in groups.values():
                 for start in range(0, len(group), MOST_TOGETHER):
-                    self._credit_group(group[start : start + MOST_TOGETHER], cursor, each)
+                    if not more() or not self._credit_group(group[start : start + MOST_TOGETHER], run):
+                        return
 
-        side_by_side([partial(step, groups.values()) for groups in lanes.values()])
+        side_by_side([partial(step, lane) for lane in lanes_of(ready)])
 
-    def _credit_group(self, group: Sequence[Deposit], cursor: Cursor, each: Each) -> None:
+    def _credit_group(self, group: Sequence[Deposit], run: _Run) -> bool:
         """In one transaction, and one by one what that can not take. Where the block has fallen out, or the store does not answer,
-        all of them wait."""
+        all of them wait. Whether the lane is to be gone on with: one that others were asked for is left to whom it is met by."""
         _, block_hash = group[0].block
-        left = [deposit.id for deposit in group]
+        left: Sequence[str] | None = [deposit.id for deposit in group]
+        at = block_hash, run.cursor.tip, run.cursor.epoch
         if len(group) > 1:
+            patience = run.patience if group[0].id in run.asked else None
 
             def together() -> None:
-                ids, left[:] = list(left), []
-                left[:] = self._deposits.confirm_together(self._network, ids, block_hash, cursor.tip, cursor.epoch)
+                nonlocal left
+                ids, left = [deposit.id for deposit in group], []
+                left = self._deposits.confirm_together(self._network, ids, *at, patience)
 
-            each.take(left[0], together)
-        for key in left:
-            each.take(key, partial(self._deposits.confirm, self._network, key, block_hash, cursor.tip, cursor.epoch))
+            run.each.take(group[0].id, together)
+        for key in left or ():
+            run.each.take(key, partial(self._deposits.confirm, self._network, key, *at))
+        return left is not None
 
     def _look_at(self, deposit: Deposit, cursor: Cursor, hashes: dict[int, str | None], ready: list[Deposit]) -> None:
         """Put a deposit that can be credited to the `ready` ones, leave it, or orphan it. `hashes` of blocks that were asked for,

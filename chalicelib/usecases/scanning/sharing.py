@@ -4,16 +4,20 @@ A message names payments and nothing that is believed: who gets it reads the blo
 the same conditions as the poll. It is a hint. The poll begins with the first share and comes to each of the others in its turn;
 then it reads which of them the store has, and does those that are missing itself. So a message that is lost, late, doubled or of
 a block that fell out changes nothing, and the cursor passes the block by what the store has.
+
+What is credited to one merchant in one coin meets at its balance: a lane, which one function has whole. Two workers in a lane would
+only refuse each other: who meets another one leaves it the lane.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from chalicelib.domain.chain import Block
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import RecordQueue
@@ -27,7 +31,7 @@ FROM = 120
 """Payments of a block, or due behind the first hundred, from which on they are shared out: fewer take a poll, with its third of a
 processor, about as long as a cold function needs to begin (5 ms of processor each in groups, tests/bench/bench_groups.py)."""
 SHARE = 60
-"""Payments of one message: a third of a second of a function's processor, and a message of 4 KB."""
+"""Payments of one message, and of lanes that are credited as many or one lane: a third of a second of a function's processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +93,27 @@ def shares(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """`items` in shares, in order."""
     for start in range(0, len(items), SHARE):
         yield items[start : start + SHARE]
+
+
+def lanes_of(deposits: Iterable[Deposit]) -> list[list[Deposit]]:
+    """Deposits by their lanes, the smallest first: who has few waits for nobody who has many. In a lane those that are credited
+    together follow each other. The operator's meet nowhere: each is a lane."""
+    lanes: dict[tuple[str, str], list[Deposit]] = {}
+    for deposit in deposits:
+        key = ("", deposit.id) if deposit.tenant is None else (deposit.tenant, deposit.asset)
+        lanes.setdefault(key, []).append(deposit)
+    for lane in lanes.values():
+        lane.sort(key=lambda deposit: (deposit.block, deposit.part or 0))
+    return sorted(lanes.values(), key=len)
+
+
+def whole_lanes(lanes: Iterable[Sequence[Deposit]]) -> Iterator[list[str]]:
+    """The ids of deposits in shares, none of which cuts a lane."""
+    share = list[str]()
+    for lane in lanes:
+        if share and len(share) + len(lane) > SHARE:
+            yield share
+            share = []
+        share = [*share, *(deposit.id for deposit in lane)]
+    if share:
+        yield share

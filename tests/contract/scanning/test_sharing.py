@@ -13,11 +13,14 @@ import pytest
 
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
-from chalicelib.domain.ledger import JournalEntry
+from chalicelib.domain.ids import AssetId, TenantId
+from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.deposits import groups
+from chalicelib.usecases.deposits.groups import DepositGroups
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.scanning import confirming, recording, sharing
+from chalicelib.usecases.scanning import block_lists, confirming, recording, sharing
 from chalicelib.usecases.scanning.sharing import Share
 from chalicelib.wiring import services
 from chalicelib.workers import record
@@ -31,6 +34,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "FROM", 4)
     monkeypatch.setattr(sharing, "SHARE", 2)
     monkeypatch.setattr(groups, "MOST", 2)
+    monkeypatch.setattr(confirming, "MOST_TOGETHER", 2)
     monkeypatch.setattr(recording, "_FEW", 1)
     monkeypatch.setattr(confirming, "CONFIRM_AT_ONCE", 3)
 
@@ -90,7 +94,7 @@ def test_every_message_is_lost(crowd: Crowd) -> None:
     assert [len(share["txids"].split(",")) for share in crowd.sent] == [2, 2, 2], "the poll begins with the first share"
     crowd.sent.clear()
     crowd.confirm()
-    assert [len(share["deposits"].split(",")) for share in crowd.sent] == [2, 2, 1], "the first three are the poll's own"
+    assert [len(share["deposits"].split(",")) for share in crowd.sent] == [CROWD], "a merchant's coin is one function's"
     crowd.shop.whole()
 
 
@@ -109,6 +113,72 @@ def test_every_message_is_handled_at_once(crowd: Crowd, monkeypatch: pytest.Monk
     assert crowd.recorded() and asked == [2, 2, 2, 2], "three by the messages, and the first by the poll"
     crowd.confirm()
     crowd.shop.whole()
+
+
+def test_groups_of_a_crowd_are_whole(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Obligations are in the order of their ids, those of one part of the block's list far apart."""
+    monkeypatch.setattr(block_lists, "MOST", 2)
+    crowd.poll()
+    sizes: list[int] = []
+    real = DepositGroups.confirm
+
+    def counted(self: DepositGroups, network: Any, keys: Any, *rest: Any) -> Any:
+        sizes.append(len(keys))
+        return real(self, network, keys, *rest)
+
+    monkeypatch.setattr(DepositGroups, "confirm", counted)
+    monkeypatch.setattr(confirming, "CONFIRM_AT_ONCE", 6)
+    crowd.confirm()
+    assert sizes == [2, 2, 2, 2]
+
+
+def test_a_poll_leaves_a_lane_to_whom_it_meets_there(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function credits all of it between the poll's reads and its commit: the poll does not try again, nor one by one."""
+    crowd.poll()
+    crowd.sent.clear()
+    store, tried = services().store, list[int]()
+    commit = store.commit
+
+    def met(changes: Any) -> None:
+        if any(isinstance(change, Save) and type(change.record) is Balance for change in changes):
+            tried.append(len(changes))
+            if len(tried) == 1:
+                handle(crowd.sent[0])
+        commit(changes)
+
+    monkeypatch.setattr(store, "commit", met)
+    crowd.confirm()
+    assert len(tried) == 5, "once by the poll, and four groups by the function"
+    crowd.shop.whole()
+
+
+def test_a_function_leaves_a_lane_after_some_tries(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody is always first at the balance: what is left is the next poll's."""
+    crowd.poll()
+    crowd.shop.chain.mine(CONFIRMATIONS)
+    monkeypatch.setattr(confirming.Confirming, "confirm", lambda *_: None)
+    crowd.poll()
+    with pytest.MonkeyPatch.context() as patch:
+        tried: list[object] = []
+        patch.setattr(DepositGroups, "_confirmed", lambda *_: tried.append(_))
+        handle(Share(NETWORK, deposits=tuple(deposit.id for deposit in crowd.deposits())).body())
+        assert len(tried) == 3 and crowd.recorded()
+    monkeypatch.undo()
+    crowd.poll()
+    assert crowd.credited()
+    crowd.shop.whole()
+
+
+def test_lanes_are_not_cut() -> None:
+    def deposit(n: int, tenant: str | None, asset: str, part: int) -> Deposit:
+        where = ("t", f"{n}", "s", "r", 1, 7, "0xb", 0, 0, "pending")
+        return Deposit(f"d{n}", NETWORK, AssetId(asset), None if tenant is None else TenantId(tenant), *where, part=part)  # type: ignore[arg-type]
+
+    crowd = [deposit(n, "a", "x", n % 2) for n in range(5)]
+    other, operator = deposit(5, "a", "y", 0), [deposit(6, None, "x", 0), deposit(7, None, "x", 0)]
+    lanes = sharing.lanes_of([*crowd, other, *operator])
+    assert [[each.id for each in lane] for lane in lanes] == [["d5"], ["d6"], ["d7"], ["d0", "d2", "d4", "d1", "d3"]]
+    assert list(sharing.whole_lanes(lanes)) == [["d5", "d6"], ["d7"], ["d0", "d2", "d4", "d1", "d3"]]
 
 
 def test_messages_come_late_and_twice(crowd: Crowd) -> None:
