@@ -29,7 +29,9 @@ os.environ.update({"STAGE": "local", "SANDBOX_BLOCK_SECONDS": "0"})
 
 import pytest  # noqa: E402
 
+from chalicelib.domain.invoices.totals import SHARDS  # noqa: E402
 from chalicelib.usecases.deposits.groups import DepositGroups  # noqa: E402
+from chalicelib.usecases.scanning.sharing import SHARE  # noqa: E402
 from chalicelib.wiring import services  # noqa: E402
 from tests.bench import dynamo_model as model  # noqa: E402
 from tests.bench.accounting import Account, accounted  # noqa: E402
@@ -112,7 +114,7 @@ def measured(stack: Stack, keys: Iterator[str], *, confirm: bool, groups: bool) 
 
 def shape_of(transactions: list[Any], payments: int, writes: float, calls: float, cpu: float) -> Shape:
     """What a payment's transaction is made of: an item that several transactions have is shared. A further payment of a group is
-    taken for half the CPU of the first."""
+    taken for half the CPU of the first. Sums lie in as many shards as there are, however many these transactions met."""
     met: Counter[tuple[str, str, str]] = Counter()
     kinds: dict[tuple[str, str, str], set[str]] = {}
     for transaction in transactions:
@@ -130,16 +132,19 @@ def shape_of(transactions: list[Any], payments: int, writes: float, calls: float
             )
     own = Counter(table for (table, _, _), times in met.items() if times == 1)
     again = [place for place, times in met.items() if times > 1 and not place[1].startswith("block#")]
-    added = Counter((table, pk.partition("#")[0]) for table, pk, sk in again if kinds[table, pk, sk] == {"add"})
-    shared = [table for table, pk, sk in again if kinds[table, pk, sk] != {"add"}]
+    added = sorted({table for (table, pk, _), of in kinds.items() if of == {"add"} and pk.startswith("sum#")})
+    others = [place for place in again if kinds[place] != {"add"}]
+    checked = [place[0] for place in others if kinds[place] == {"check"}]
+    shared = [place[0] for place in others if kinds[place] != {"check"}]
     each = tuple(table for table, count in sorted(own.items()) for _ in range(round(count / payments)))
-    items = len(each) + len(shared) + len(added) + 1
+    items = len(each) + len(others) + len(added) + 1
     each_holds = payments / len(transactions)
     more = cpu / 2 if each_holds < 1.5 else cpu * each_holds / (each_holds + 1)
     return Shape(
         own=each,
         shared=tuple(shared),
-        added=tuple((table, shards) for (table, _), shards in sorted(added.items())),
+        added=tuple((table, SHARDS) for table in added),
+        checked=tuple(checked),
         units=writes / items,
         reads=max(1, round(calls * each_holds - 1)),
         cpu_ms=max(cpu, 2 * more),
@@ -183,7 +188,7 @@ def plans() -> dict[str, Plan]:
     grouped = replace(several, bound=BOUND, ordered=True)
     found = {"singles": poll, f"{THREADS} singles": several, f"{THREADS} groups": grouped}
     if memory("record"):
-        beside = replace(grouped, functions=FAN, memory=memory("record"), fan_out=True)
+        beside = replace(grouped, functions=FAN, memory=memory("record"), share=SHARE, fan_out=True)
         found |= {f"{FAN} functions": beside, "warmed tables": replace(beside, partitions=WARMED // 1_000)}
     return found
 
@@ -196,7 +201,9 @@ def played(steps: Steps, plan: Plan, case: Case) -> tuple[float, list[Outcome]]:
     """Seconds until a block's payments are detected and confirmed, or confirmed alone, and how each went."""
     # What goes on all the time finds its functions warm.
     plan = replace(plan, fan_out=plan.fan_out and not case.rate)
-    outcomes = [Play(one.shape, plan, case.numbers).run() for one in (steps if case.rate else steps[1:])]
+    # To record, a function reads the block, its proofs and its hash; to credit, the hash.
+    shapes = [replace(steps[0].shape, nodes=3), steps[1].shape]
+    outcomes = [Play(shape, plan, case.numbers).run() for shape in (shapes if case.rate else shapes[1:])]
     return sum(outcome.seconds for outcome in outcomes), outcomes
 
 
@@ -220,7 +227,7 @@ def tables(singles: Steps, groups: Steps) -> tuple[list[str], bool]:
     names = ("detection alone", "confirmation alone", "detection in groups", "confirmation in groups")
     for name, one in zip(names, (*singles, *groups), strict=True):
         shape = one.shape
-        items = f"{len(shape.own)}, {len(shape.shared)}, {len(shape.added)}"
+        items = f"{len(shape.own)}, {len(shape.shared) + len(shape.checked)}, {len(shape.added)}"
         lines.append(f"|{name}|{one.cpu:.1f}|{one.calls:.1f}|{one.writes:.0f}|{items}|")
     lines += ["", "|case|" + "|".join(plans()) + "|refused|first|", "|---|" + "---|" * (len(plans()) + 2)]
     kept = True

@@ -30,8 +30,14 @@ COLD_MS = 1_500.0
 """Every function of a fan-out starts cold: assumed, half as much again as tests/bench/bench_import.py measures for the poll."""
 VCPU_MB = 1_769
 """Memory at which a function has one vCPU: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html."""
+NODE_MS = (100.0, 400.0)
+"""p50 and p99 of a node's answer: assumed. A function asks for a block's hash, or for the block, its proofs and its hash."""
 BACKOFF_MS, MOST_BACKOFF_MS = 5.0, 200.0
 """`usecases/base/retries.py`."""
+BUSY_TRIES, BUSY_MS, HEARD_S = 6, 20.0, 2.0
+"""A transaction that met another one is sent again (`store/dynamo.py`); for how long the outbox is used (`store/unheard.py`)."""
+GROUP_TRIES, GROUP_MS = 4, 50.0
+"""`usecases/deposits/groups.py`: of a group whose balance has moved on."""
 
 Item = tuple[str, str]
 """Table and key."""
@@ -40,9 +46,10 @@ Item = tuple[str, str]
 @dataclass(frozen=True)
 class Shape:
     """What one payment's commit is made of. `own`: items of each payment alone, by table; `shared`: those of its merchant and coin
-    that are written with a version or checked; `added`: those of them that are counted up (ADD), by how many shards each has.
-    Units for each item: `units`. `reads`: calls before the commit, of which a group makes as many as a single. CPU in ms on a whole
-    vCPU, for a payment and, in a group, for each further one."""
+    that are written with a version; `checked`: those that only set a condition, without which it is sent again where it met another
+    there; `added`: those that are counted up (ADD), by how many shards each has. Units for each item: `units`. `reads`: calls
+    before the commit, of which a group makes as many as a single. CPU in ms on a whole vCPU, for a payment and, in a group, for
+    each further one. `nodes`: what a function asks a node before it begins with a message."""
 
     own: tuple[str, ...]
     shared: tuple[str, ...]
@@ -51,9 +58,11 @@ class Shape:
     reads: int = 5
     cpu_ms: float = 7.0
     cpu_more_ms: float = 3.0
+    checked: tuple[str, ...] = ()
+    nodes: int = 1
 
     def items(self, payments: int) -> int:
-        return payments * len(self.own) + len(self.shared) + len(self.added) + 1
+        return payments * len(self.own) + len(self.shared) + len(self.checked) + len(self.added) + 1
 
     def group(self, bound: int) -> int:
         """How many payments one transaction of `bound` items holds."""
@@ -67,7 +76,8 @@ PART = 12
 @dataclass(frozen=True)
 class Plan:
     """How a block's payments are committed. `bound`: items of a transaction, 0 for singles. `ordered`: those of one merchant and
-    coin one after the other, since they meet at its balance or at a shard. `partitions` of each table: a table is warmed to more
+    coin one after the other, where they meet at a version, its balance: a lane. `share`: payments of a message, which cuts no lane;
+    a function takes a message after the other, its threads the lanes of one. `partitions` of each table: a table is warmed to more
     before it needs them (GUIDE/warm-throughput.html)."""
 
     functions: int = 1
@@ -75,6 +85,7 @@ class Plan:
     memory: int = 512
     bound: int = 0
     ordered: bool = False
+    share: int = 0
     fan_out: bool = False
     partitions: int = NEW_TABLE_PARTITIONS
     slower: float = 1.0
@@ -112,6 +123,24 @@ class Job:
     payments: tuple[int, ...]
 
 
+Lane = tuple[Job, ...]
+"""One after the other."""
+
+
+def messages_of(lanes: Iterable[Lane], share: int) -> list[list[Lane]]:
+    """`lanes` in messages of at most `share` payments, or of one lane (`usecases/scanning/sharing.py`)."""
+    messages: list[list[Lane]] = []
+    room = 0
+    for lane in lanes:
+        size = sum(len(job.payments) for job in lane)
+        if not messages or size > room:
+            messages.append([])
+            room = share
+        messages[-1].append(lane)
+        room -= size
+    return messages
+
+
 class Dynamo:
     """Items under a transaction, their versions, and what each partition has left."""
 
@@ -121,6 +150,8 @@ class Dynamo:
         self.versions: dict[Item, int] = {}
         self.free: dict[tuple[str, int], float] = {}
         self.written: dict[tuple[str, int], float] = {}
+        self.met: set[Item] = set()
+        """Items at which the last refused transaction met another; none where a version had moved on."""
 
     def latency(self, p50: float, p99: float) -> float:
         """Log-normal, in seconds."""
@@ -144,9 +175,9 @@ class Dynamo:
         took = wait + self.latency(p50, p50 * COMMIT_P99)
         # Whoever comes second to an item is refused, also where one of the two only checks it:
         # GUIDE/transaction-apis.html, "Transaction conflict handling".
-        refused = any(self.busy.get(item, 0.0) > now for item in items)
-        refused = refused or any(self.versions.get(item, 0) != version for item, version in seen.items())
-        if refused:
+        moved = any(self.versions.get(item, 0) != version for item, version in seen.items())
+        self.met = set() if moved else {item for item in items if self.busy.get(item, 0.0) > now}
+        if moved or self.met:
             return took / 2, False
         for item in items:
             self.busy[item] = now + took
@@ -166,17 +197,22 @@ class Play:
         self.dynamo = Dynamo(self.random, plan.slower, plan.partitions)
         self.now, self.done, self.commits, self.conflicts, self.cpu = 0.0, 0, 0, 0, 0.0
         self.cpus = [0.0] * plan.functions
-        self.queue: deque[tuple[Job, ...]] = deque()
+        self.taken: list[deque[Lane]] = [deque() for _ in range(plan.functions)]
+        self.open = [0] * plan.functions
+        """Lanes of the message that a function has, those not begun and those not done."""
+        self.heard: dict[tuple[int, int], float] = {}
+        lanes: list[Lane] = []
         size = shape.group(plan.bound) if plan.bound else 1
         first = 0
         for owner, count in enumerate(numbers):
             until = first + count
             jobs = tuple(Job(owner, tuple(range(begin, min(begin + size, until)))) for begin in range(first, until, size))
-            self.queue += [jobs] if plan.ordered else [(job,) for job in jobs]
+            lanes += [jobs] if plan.ordered and shape.shared else [(job,) for job in jobs]
             first = until
         self.payments = first
-        if not plan.ordered:  # neighbours meet at their part of the block's list
-            self.random.shuffle(self.queue)
+        if not plan.bound:  # neighbours meet at their part of the block's list
+            self.random.shuffle(lanes)
+        self.queue = deque(messages_of(lanes, plan.share))
 
     def run(self) -> Outcome:
         heap: list[tuple[float, int, Process]] = []
@@ -197,12 +233,26 @@ class Play:
         return Outcome(self.now, self.payments, self.commits, self.conflicts, self.dynamo.written, self.cpu)
 
     def _worker(self, function: int) -> Process:
-        while self.queue:
-            for job in self.queue.popleft():
-                yield from self._work(function, job)
+        while self.queue or self.open[function]:
+            if not self.taken[function]:
+                if self.open[function] and self.plan.share:
+                    yield 0.005  # its other threads have what is left of the message
+                    continue
+                message = self.queue.popleft() if self.queue else []
+                self.open[function] += len(message)
+                if self.plan.share:
+                    for _ in range(self.shape.nodes):
+                        yield self.dynamo.latency(*NODE_MS)
+                self.taken[function] += message
+            if self.taken[function]:
+                for job in self.taken[function].popleft():
+                    yield from self._work(function, job)
+                self.open[function] -= 1
+            elif not self.queue:
+                return
 
     def _work(self, function: int, job: Job) -> Process:
-        """Read, decide, commit; after a conflict a group is split into singles, and a single tries again."""
+        """Read, decide, commit; a group whose balance goes on moving is committed one by one, and a single tries again."""
         attempt = 0
         while True:
             slice_ms = (self.shape.cpu_ms + self.shape.cpu_more_ms * (len(job.payments) - 1)) / (self.shape.reads + 1)
@@ -213,18 +263,42 @@ class Play:
                     seen = {item: self.dynamo.versions.get(item, 0) for item in self._versioned(job)}
                 yield self.dynamo.read()
             yield self._compute(function, slice_ms)
-            took, committed = self.dynamo.commit(self.now, self._items(job), seen, self.shape.units)
+            committed = yield from self._commit(function, job, seen)
+            if committed:
+                return
+            if len(job.payments) == 1:
+                yield self.random.uniform(0, min(MOST_BACKOFF_MS, BACKOFF_MS * 2**attempt)) / 1_000
+            elif seen and attempt + 1 < GROUP_TRIES:
+                yield self.random.uniform(0, GROUP_MS) / 1_000
+            else:
+                for payment in job.payments:
+                    yield from self._work(function, Job(job.owner, (payment,)))
+                return
+            attempt += 1
+
+    def _commit(self, function: int, job: Job, seen: dict[Item, int]) -> Generator[float, None, bool]:
+        """Whether it is done. Where it met another transaction it is sent again, without the items that it only checks where it was
+        there that they met: its events go by the outbox then, and so do the next ones of this function."""
+        place = (function, job.owner)
+        for attempt in range(BUSY_TRIES):
+            checks = {(table, f"{table} of {job.owner}, checked") for table in self.shape.checked}
+            if self.heard.get(place, 0.0) > self.now:
+                checks = set()
+            took, committed = self.dynamo.commit(self.now, [*self._items(job), *checks], seen, self.shape.units)
+            met = set(self.dynamo.met)
             yield took
             if committed:
                 self.commits += 1
                 self.done += len(job.payments)
-                return
+                return True
             self.conflicts += 1
-            if len(job.payments) > 1:
-                self.queue += [(Job(job.owner, (payment,)),) for payment in job.payments]
-                return
-            yield self.random.uniform(0, min(MOST_BACKOFF_MS, BACKOFF_MS * 2**attempt)) / 1_000
-            attempt += 1
+            if not met:
+                return False
+            if met <= checks:
+                self.heard[place] = self.now + HEARD_S
+            else:
+                yield self.random.uniform(0, BUSY_MS * 2**attempt) / 1_000
+        return False
 
     def _compute(self, function: int, ms: float) -> float:
         """Until the function's one processor has done so much: threads share it."""

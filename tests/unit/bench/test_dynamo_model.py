@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
+from chalicelib.domain.invoices.totals import SHARDS
 from tests.bench.bench_throughput import shape_of
-from tests.bench.dynamo_model import COMMIT_MS, PARTITION_WRITES, Dynamo, Plan, Play, Shape
+from tests.bench.dynamo_model import COMMIT_MS, PARTITION_WRITES, Dynamo, Job, Plan, Play, Shape, messages_of
 from tests.bench.plot import drawn
 
 SHAPE = Shape(own=("records", "work"), shared=("ledger",), units=2.0, reads=3, cpu_ms=5.0, cpu_more_ms=2.0)
@@ -55,6 +56,27 @@ def test_one_merchant_is_bound_by_its_balance_and_groups_help_it() -> None:
     assert Play(SHAPE, replace(EIGHT, slower=2.0), (240,)).run().rate < alone.rate
 
 
+def test_groups_that_meet_at_a_check_go_on_without_it() -> None:
+    checks = replace(SHAPE, shared=(), checked=("tenants",))
+    met = Play(checks, replace(EIGHT, bound=80, ordered=True), (240,)).run()
+    assert met.conflicts > 0 and met.commits == 20, "no version is there: side by side, and each is a group all the same"
+    ordered = Play(replace(checks, shared=("ledger",)), replace(EIGHT, bound=80, ordered=True), (240,)).run()
+    assert ordered.conflicts == 0 and ordered.rate < met.rate
+
+
+def test_a_message_cuts_no_lane() -> None:
+    lanes = [(Job(owner, tuple(range(12))),) * groups for owner, groups in enumerate((1, 2, 3, 9, 1))]
+    sizes = [[sum(len(job.payments) for job in lane) for lane in message] for message in messages_of(lanes, 60)]
+    assert sizes == [[12, 24], [36], [108], [12]]
+    assert [len(message) for message in messages_of(lanes, 0)] == [1] * 5
+
+
+def test_a_function_takes_one_message_after_the_other() -> None:
+    plan = replace(EIGHT, bound=80, ordered=True, share=60)
+    one, two = (Play(SHAPE, replace(plan, functions=functions), (48,) * 8).run() for functions in (1, 2))
+    assert one.payments == two.payments == 384 and one.seconds > 1.7 * two.seconds
+
+
 def test_a_shape_is_read_off_transactions() -> None:
     def part(kind: str, table: str, key: str, **more: str) -> dict[str, object]:
         return {kind: {"TableName": f"x-local-{table}", "Key": {"pk": {"S": key}, "sk": {"S": "-"}}, **more}}
@@ -69,7 +91,7 @@ def test_a_shape_is_read_off_transactions() -> None:
         for n in range(4)
     ]
     shape = shape_of(sent, 4, 32.0, 6.0, 8.0)
-    assert (shape.own, shape.shared, shape.added) == (("records",), ("ledger",), (("records", 2),))
+    assert (shape.own, shape.shared, shape.added) == (("records",), ("ledger",), (("records", SHARDS),))
     assert (shape.reads, shape.cpu_ms, shape.cpu_more_ms, shape.units) == (5, 8.0, 4.0, 8.0)
 
 
