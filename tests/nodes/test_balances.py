@@ -227,7 +227,7 @@ def waiting_in_the_trace(side: Side, address: str) -> None:
     reader = side.reader()
     reader.blocks(reader.tip(), reader.tip(), ())
     scanner = side.scanner(reader)
-    scanner._large.may_credit = lambda _: False  # type: ignore[method-assign]
+    scanner._confirming._large.may_credit = lambda _: False  # type: ignore[method-assign]
     scanner.poll(lambda: True)
     assert side.balance_booker().check([address.lower()]) == 0
 

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from chalicelib.chains.abi import balance_call
 from chalicelib.chains.answers import Garbled, member
-from chalicelib.chains.evm.balances import FEW, MOST_TOGETHER, many_balances, many_token_balances, told_balances
+from chalicelib.chains.balance_program import FEW
+from chalicelib.chains.evm.balances import MOST_TOGETHER, many_balances, many_token_balances, told_balances
 from chalicelib.chains.evm.frames import POSITION
 from chalicelib.chains.evm.logs import MOST_BLOCKS, LogReader, hash_in
 from chalicelib.chains.evm.parsing import parse_block, parse_header

@@ -13,8 +13,9 @@ from typing import Any
 from chalicelib.chains.abi import transfer_call
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.tron import fees, refusals, transactions
+from chalicelib.chains.tron.balances import balance_of
 from chalicelib.chains.tron.calls import Node, call_failed, constant_call
-from chalicelib.chains.tron.reader import MAINNET, balance_of
+from chalicelib.chains.tron.reader import MAINNET
 from chalicelib.chains.tron.sending import Sending
 from chalicelib.chains.tron.values import hex_address, row, text_address, whole
 from chalicelib.domain.catalogue.catalogue import Network

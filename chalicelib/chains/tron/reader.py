@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from chalicelib.chains.abi import balance_call
 from chalicelib.chains.answers import Garbled, hash32
 from chalicelib.chains.held import MOST_ROWS, rows_in
 from chalicelib.chains.rpc import RpcError, TooMuch
-from chalicelib.chains.tron.calls import Node, call_failed, constant_call, returned
+from chalicelib.chains.tron.balances import balance_of, balances_of, staked_by
+from chalicelib.chains.tron.calls import Node
 from chalicelib.chains.tron.parsing import (
     block_number,
     moved_by,
@@ -101,6 +101,10 @@ class TronReader:
     def solid_balance(self, address: str, contract: str | None = None) -> int:
         """As `balance`, at the newest solid block."""
         return self._sure(lambda: balance_of(self._node, address, contract, "walletsolidity"))
+
+    def solid_balances(self, addresses: Sequence[str], contract: str | None = None) -> list[int] | None:
+        """As `solid_balance` of each, in one request; None where the node can not tell so many at once."""
+        return self._sure(lambda: balances_of(self._node, addresses, contract))
 
     def staked(self, address: str) -> int:
         """Sun that are staked at the newest solid block (Stake 2.0), not counting what is being unstaked."""
@@ -251,27 +255,6 @@ def _proof_of(txid: str, plain: bool) -> list[tuple[str, Any]]:
 def header_of(number: int) -> dict[str, Any]:
     """The request for a block without its transactions."""
     return {"id_or_num": str(number), "detail": False}
-
-
-def balance_of(node: Node, holder: str, contract: str | None, family: str = "wallet") -> int:
-    """Units of TRX, or of the token `contract`; `family` is "wallet", or "walletsolidity" for the newest solid block."""
-    if contract is None:
-        account = row(node.call(f"{family}/getaccount", {"address": hex_address(holder), "visible": False}), "an account")
-        return whole(account.get("balance"), "a balance")
-    answer = constant_call(node, holder, contract, balance_call("0x" + hex_address(holder)[2:]), family)
-    found = returned(answer)
-    if call_failed(answer) is not None or len(found) != 32:
-        raise Garbled("there is no token contract at this address, or it knows no balanceOf")
-    return int.from_bytes(found)
-
-
-def staked_by(node: Node, holder: str) -> int:
-    """Sun that `holder` has staked, for whichever resource, at the newest solid block."""
-    account = row(node.call("walletsolidity/getaccount", {"address": hex_address(holder), "visible": False}), "an account")
-    parts = account.get("frozenV2", [])
-    if not isinstance(parts, list):
-        raise Garbled("what is staked is no list")
-    return sum(whole(row(part, "a stake").get("amount"), "a stake") for part in parts)
 
 
 def _listed(answer: Any) -> list[dict[str, Any]]:

@@ -204,6 +204,10 @@ class SolidBalances(Protocol):
         """Units of the native coin, or of the token `contract`. Raises Unavailable."""
         ...
 
+    def solid_balances(self, addresses: Sequence[str], contract: str | None = None) -> list[int] | None:
+        """As `solid_balance` of each, a hundred at most, in one request; None where that can not be told so. Raises Unavailable."""
+        ...
+
 
 @runtime_checkable
 class Stakes(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from infra.local.tron import execution, tokens
+from infra.local.tron import execution, machine, tokens
 from infra.local.tron.chain import Chain, Refused
 from infra.local.tron.delegation import Invalid
 from infra.local.tron.messages import CODEC, Signed, from_json, show_address, transaction_json
@@ -52,11 +52,23 @@ class Sending:
         return {**shown, "transaction": unsigned}
 
     def _try(self, value: Json, state: State) -> tokens.Called:
+        if not value.get("contract_address"):
+            return self._created(value, state)
         if state.get(("contract", value.get("contract_address", b""))) is None:
             raise Invalid("Smart contract is not exist.")
         state.begin()
         try:
             return execution.run(state, value.get("owner_address", bytes(21)), value)
+        finally:
+            state.rollback()
+
+    def _created(self, value: Json, state: State) -> tokens.Called:
+        """Without a contract the data is creation code: a deployment is simulated (java-tron's Util.validateParameter)."""
+        if not value.get("data"):
+            raise Malformed("At least one of contract_address and data must be set.")
+        state.begin()
+        try:
+            return machine.created(state, value.get("owner_address", bytes(21)), value["data"])
         finally:
             state.rollback()
 
