@@ -24,15 +24,13 @@ from chalicelib.usecases.base.side_by_side import answers
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Balances, SolidBalances, Stakes, every_block
 from chalicelib.usecases.reconciliation.in_flight import Effects, InFlight, InFlightWork, PlaceKey, effects, touching
+from chalicelib.usecases.reconciliation.together import Together
 
 MOST_AHEAD = 200
 """Blocks behind the cursor that are read for a look. A network that is further behind is not compared now."""
 TRIES = 3
 AT_ONCE = 32
 """Requests at a time, where each place is one."""
-TOGETHER, TOGETHER_AT_ONCE = 100, 2
-"""Places of a request, where a node tells many; and such requests at a time. TronGrid suspends a key that asks more than 15 times a
-second for half a minute, and gives 100,000 requests a day (https://developers.tron.network/reference/rate-limits)."""
 
 
 class _Accounts:
@@ -200,8 +198,7 @@ class LooksAtNow(_Accounts):
         super().__init__(context)
         reader = context.reader
         self._solid = reader if isinstance(reader, SolidBalances) and context.network.family == "tron" else None
-        self._one_by_one: set[str | None] = set()
-        """Contracts, None for the native coin, whose balances could not be told many at once."""
+        self._together = None if self._solid is None else Together(self._solid)
 
     def block(self) -> int:
         return self._reader.tip() if self._solid is None else self._solid.solid()
@@ -211,7 +208,7 @@ class LooksAtNow(_Accounts):
         self._demand_scanned(self._cursor())
         ways, height = self._ways.read(), self.block()
         native_first = sorted(places, key=lambda place: place.contract is not None)
-        known = {} if self._solid is None else self._together(native_first, self._solid)
+        known = {} if self._together is None else self._together.told(native_first)
         rest = [place for place in native_first if place not in known]
         told = answers(self._asked, rest, 1 if self._solid is None else AT_ONCE)
         held, unread = _sorted([*known.items(), *zip(rest, told, strict=True)], height)
@@ -220,26 +217,6 @@ class LooksAtNow(_Accounts):
         awaited = self._arrived(ledger, height)
         quick = [_seen(p, ledger[p.key], awaited.get(p.key, 0), found, held[p.key], height) for p in places]
         return [*(self._exactly(seen) if isinstance(seen, Seen) and seen.difference else seen for seen in quick), *unread]
-
-    def _together(self, places: Sequence[Place], solid: SolidBalances) -> dict[Place, int]:
-        """What nodes tell of places a hundred at a time; the others are asked for one by one. Raises Unavailable."""
-        by_contract: dict[str | None, list[Place]] = defaultdict(list)
-        for place in places:
-            if not place.staked and place.contract not in self._one_by_one:
-                by_contract[place.contract].append(place)
-        parts = [each[at : at + TOGETHER] for each in by_contract.values() for at in range(0, len(each), TOGETHER)]
-
-        def ask(part: Sequence[Place]) -> list[int] | None:
-            contract = part[0].contract
-            if contract in self._one_by_one:
-                return None
-            found = solid.solid_balances([place.address for place in part], contract)
-            if found is None:
-                self._one_by_one.add(contract)
-            return found
-
-        told = zip(parts, answers(ask, parts, TOGETHER_AT_ONCE), strict=True)
-        return {place: units for part, found in told if found is not None for place, units in zip(part, found, strict=True)}
 
     def _exactly(self, quick: Seen) -> Seen | Unread:
         """Between two readings of the same height. A chain that does not stand still long enough is looked at another time."""

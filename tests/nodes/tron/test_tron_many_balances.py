@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,8 +17,8 @@ from chalicelib.chains.tron.reader import TronReader
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.reconciliation import Place
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.reconciliation import accounts
-from chalicelib.usecases.reconciliation.accounts import LooksAtNow
+from chalicelib.usecases.reconciliation import together
+from chalicelib.usecases.reconciliation.together import Together
 from tests.support.tron_chain import SOLID, USDT, TronChain, stranger
 
 pytestmark = pytest.mark.nodes
@@ -94,43 +95,42 @@ def test_two_nodes_have_to_say_the_same_of_an_address(tron: TronChain, holders: 
     assert several(mute, honest, honest).solid_balances(holders) == told
 
 
-def looks(tron: TronChain, reader: Any) -> LooksAtNow:
-    context = SimpleNamespace(network=tron.network, reader=reader, store=None, form=str, contract_form=str)
-    return LooksAtNow(context)  # type: ignore[arg-type]
-
-
 def places(holders: Sequence[str]) -> list[Place]:
     return [Place(each, "user", asset, contract) for asset, contract in ((TRX, None), (TETHER, USDT)) for each in holders]
 
 
 def test_a_look_asks_a_hundred_at_a_time(tron: TronChain, holders: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounts, "TOGETHER", 4)
+    monkeypatch.setattr(together, "MOST", 4)
     http = Counted(tron)
-    look = looks(tron, TronReader(tron.network, http, None))
     wanted = places(holders)
     staked = replace(wanted[0], staked=True)
-    found = look._together([*wanted, staked], look._solid)  # type: ignore[arg-type]
+    found = Together(TronReader(tron.network, http, None)).told([*wanted, staked])
     assert [found[place] for place in wanted] == [1_500_000, 2_500_000, 0, 0, 0, 0, 0, 0, 1_000_000, 2_000_000, 0, 0]
     assert staked not in found
     assert http.asked.count(CALL) == 2 + 2 and http.asked.count("walletsolidity/getaccount") == 2, "two that are left are few"
 
 
 def test_a_look_asks_one_by_one_where_it_must(tron: TronChain, holders: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounts, "TOGETHER", 4)
-    monkeypatch.setattr(accounts, "TOGETHER_AT_ONCE", 1)
+    monkeypatch.setattr(together, "MOST", 4)
+    monkeypatch.setattr(together, "AT_ONCE", 1)
     calls: list[object] = []
 
     def refuses(answer: Any) -> Any:
         calls.append(answer)
         return {}
 
-    look = looks(tron, TronReader(tron.network, tron.lying(CALL, refuses), None))
-    assert look._together(places(holders)[:6], look._solid) == {}  # type: ignore[arg-type]
-    assert look._together(places(holders)[:6], look._solid) == {} and len(calls) == 1, "it is asked for so once"
+    look = Together(TronReader(tron.network, tron.lying(CALL, refuses), None))
+    assert look.told(places(holders)[:6]) == look.told(places(holders)[:6]) == {} and len(calls) == 1, "it is asked for so once"
 
     def gone(*_: Any) -> None:
         raise Unavailable("no node answers")
 
-    away = SimpleNamespace(solid=gone, solid_balance=gone, solid_balances=gone)
     with pytest.raises(Unavailable):
-        looks(tron, away)._together(places(holders), away)  # type: ignore[arg-type]
+        Together(SimpleNamespace(solid_balances=gone)).told(places(holders))  # type: ignore[arg-type]
+
+
+def test_a_key_of_a_provider_is_not_suspended(tron: TronChain, holders: list[str]) -> None:
+    look, began = Together(tron.reader), time.monotonic()
+    for _ in range(2):
+        look.told(places(holders)[:6])
+    assert time.monotonic() - began >= 2 * together.APART_S
