@@ -201,6 +201,8 @@ class Play:
         self.open = [0] * plan.functions
         """Lanes of the message that a function has, those not begun and those not done."""
         self.heard: dict[tuple[int, int], float] = {}
+        self.prepared: dict[Job, float] = {}
+        """When what a group is decided by is read, where that is done while the one before it is committed."""
         lanes: list[Lane] = []
         size = shape.group(plan.bound) if plan.bound else 1
         first = 0
@@ -245,24 +247,40 @@ class Play:
                         yield self.dynamo.latency(*NODE_MS)
                 self.taken[function] += message
             if self.taken[function]:
-                for job in self.taken[function].popleft():
-                    yield from self._work(function, job)
+                lane = self.taken[function].popleft()
+                for place, job in enumerate(lane):
+                    yield from self._work(function, job, lane[place + 1] if place + 1 < len(lane) else None)
                 self.open[function] -= 1
             elif not self.queue:
                 return
 
-    def _work(self, function: int, job: Job) -> Process:
-        """Read, decide, commit; a group whose balance goes on moving is committed one by one, and a single tries again."""
+    def _prepare(self, function: int, job: Job) -> float:
+        """Seconds of all reads but the balance's, and of what is decided by them, while the group before is committed."""
+        reads = sum(self.dynamo.read() for _ in range(self.shape.reads - 1))
+        return reads + self._compute(function, self._slice_ms(job) * self.shape.reads)
+
+    def _slice_ms(self, job: Job) -> float:
+        """Of its CPU, before each read and before the commit."""
+        return (self.shape.cpu_ms + self.shape.cpu_more_ms * (len(job.payments) - 1)) / (self.shape.reads + 1)
+
+    def _work(self, function: int, job: Job, behind: Job | None = None) -> Process:
+        """Read, decide, commit; a group whose balance goes on moving is committed one by one, and a single tries again. `behind` is
+        the next one of its lane."""
         attempt = 0
         while True:
-            slice_ms = (self.shape.cpu_ms + self.shape.cpu_more_ms * (len(job.payments) - 1)) / (self.shape.reads + 1)
+            slice_ms, prepared = self._slice_ms(job), self.prepared.pop(job, None)
             seen: dict[Item, int] = {}
-            for call in range(self.shape.reads):
-                yield self._compute(function, slice_ms)
+            if prepared is not None:
+                yield max(0.0, prepared - self.now)
+            for call in range(self.shape.reads if prepared is None else 1):
+                if prepared is None:
+                    yield self._compute(function, slice_ms)
                 if call == 0:
                     seen = {item: self.dynamo.versions.get(item, 0) for item in self._versioned(job)}
                 yield self.dynamo.read()
             yield self._compute(function, slice_ms)
+            if behind is not None and behind not in self.prepared and len(job.payments) > 1 < len(behind.payments):
+                self.prepared[behind] = self.now + self._prepare(function, behind)
             committed = yield from self._commit(function, job, seen)
             if committed:
                 return

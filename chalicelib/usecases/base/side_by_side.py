@@ -6,8 +6,8 @@ The caller's context (a realm's clock) is theirs too. Each step must be whole by
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
@@ -49,6 +49,20 @@ def side_by_side(steps: Sequence[Callable[[], object]], at_once: int = AT_ONCE) 
             threads.submit(copy_context().run, take)
     if failures:
         raise failures[min(failures)]
+
+
+def ahead(prepare: Callable[[A], B], items: Sequence[A]) -> Iterator[tuple[A, B | None]]:
+    """Each of `items`, in their order, with what `prepare` made of it while the caller was busy with the one before; None for the
+    first, and where preparing failed: the caller does without. Nothing is prepared after the caller has stopped."""
+    if len(items) < 2:
+        yield from ((item, None) for item in items)
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="ahead") as thread:
+        begun: Future[B] | None = None
+        for place, item in enumerate(items):
+            made = None if begun is None or begun.exception() is not None else begun.result()
+            begun = thread.submit(copy_context().run, prepare, items[place + 1]) if place + 1 < len(items) else None
+            yield item, made
 
 
 def answers(ask: Callable[[A], B], items: Sequence[A], at_once: int = AT_ONCE) -> list[B]:

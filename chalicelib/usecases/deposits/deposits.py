@@ -40,7 +40,7 @@ from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.deposits.counted_rates import by_its_block, counting_at
 from chalicelib.usecases.deposits.crediting import DepositCrediting, alarm_set_aside
 from chalicelib.usecases.deposits.first_sight import FirstSight, Scanned, in_block
-from chalicelib.usecases.deposits.groups import DepositGroups, Member
+from chalicelib.usecases.deposits.groups import DepositGroups, Member, Prepared
 from chalicelib.usecases.deposits.late_rates import at_its_worth
 from chalicelib.usecases.deposits.posting import DepositPostings, is_late
 from chalicelib.usecases.deposits.recorded_before import not_booked_yet
@@ -256,11 +256,22 @@ class Deposits:
         """As `DepositGroups.detect`."""
         return self._groups.detect(network, coin, scanned, members, begins)
 
+    def prepare_together(self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int) -> Prepared:
+        """As `DepositGroups.prepare`, while another group of the merchant and coin is being credited."""
+        return self._groups.prepare(network, keys, block_hash, tip, epoch)
+
     def confirm_together(
-        self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int, patience: int | None = None
+        self,
+        network: Network,
+        keys: Sequence[str],
+        block_hash: str,
+        tip: int,
+        epoch: int,
+        patience: int | None = None,
+        prepared: Prepared | None = None,
     ) -> Sequence[str] | None:
         """As `DepositGroups.confirm`."""
-        return self._groups.confirm(network, keys, block_hash, tip, epoch, patience)
+        return self._groups.confirm(network, keys, block_hash, tip, epoch, patience, prepared)
 
     def orphan(self, network: Network, key: str, block_hash: str, tip: int | None, *, dropped: bool = False) -> None:
         """As `DepositCrediting.orphan`."""

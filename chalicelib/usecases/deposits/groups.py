@@ -28,10 +28,10 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.invoices.totals import InvoiceTotals
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking
-from chalicelib.usecases.base.awaited import awaiting, balance_keys, owned_of
+from chalicelib.usecases.base.awaited import Owned, awaiting, balance_keys, owned_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import views_now
-from chalicelib.usecases.deposits.crediting import DepositCrediting
+from chalicelib.usecases.deposits.crediting import DepositCrediting, Step
 from chalicelib.usecases.deposits.first_sight import FirstSight, Scanned
 from chalicelib.usecases.deposits.posting import DepositPostings
 from chalicelib.usecases.deposits.recorded_before import not_booked_since
@@ -64,6 +64,16 @@ class _Facts(NamedTuple):
     doubts: list[bool]
     """Whether a payment may have to be held, or is not alone for its invoice."""
     rest: list[Any]
+
+
+class Prepared(NamedTuple):
+    """A group that is about to be credited: its events so far, the deposits that can be credited, the steps of those that are
+    plain, and what their merchant owns, where that was read."""
+
+    news: News
+    ready: Sequence[Deposit]
+    steps: Sequence[Step]
+    owned: Owned | None = None
 
 
 class DepositGroups:
@@ -126,41 +136,59 @@ class DepositGroups:
         return [member for member in members if member.id not in done]
 
     def confirm(
-        self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int, patience: int | None = None
+        self,
+        network: Network,
+        keys: Sequence[str],
+        block_hash: str,
+        tip: int,
+        epoch: int,
+        patience: int | None = None,
+        prepared: Prepared | None = None,
     ) -> Sequence[str] | None:
         """Credit pending deposits of one merchant, coin and part of a block in one transaction, as `DepositCrediting.confirm` does
         each; those that have to be credited one by one, all of them where another worker was at a record of theirs. Where that is
         the balance alone, which every group of the merchant and coin writes, it is tried again together. With `patience` only so
         often, and None where another worker was at the balance each time: it may well be crediting the same.
 
-        Raises Conflict where a reorganisation dropped the block (`AtPart`), Unavailable.
+        `prepared` is what `prepare` found of them a moment ago. Raises Conflict where a reorganisation dropped the block
+        (`AtPart`), Unavailable.
         """
         for attempt in range(patience or _TRIES):
             if attempt:
                 time.sleep(random.uniform(0, 0.05))  # noqa: S311 - spreads retries, guards nothing
-            left = self._confirmed(network, keys, block_hash, tip, epoch)
+            ready = (prepared if not attempt else None) or self.prepare(network, keys, block_hash, tip, epoch, ahead=False)
+            left = self._confirmed(network, keys, ready)
             if left is not None:
                 return left
         return None if patience else keys
 
-    def _confirmed(self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int) -> Sequence[str] | None:
-        """One try; None where another worker changed the balance meanwhile."""
+    def prepare(
+        self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int, *, ahead: bool = True
+    ) -> Prepared:
+        """What `confirm` decides by the deposits alone. With `ahead` another group of the merchant and coin is being committed: the
+        balance is read behind it. Raises Unavailable."""
         found = self._store.get_many([(Deposit, {"id": key}) for key in keys])
         ready = [d for d in found if d is not None and d.status == "pending" and d.block_hash == block_hash]
-        if len(ready) < 2 or ready[0].tenant is None:
-            return [deposit.id for deposit in ready]
-        tenant, asset = ready[0].tenant, ready[0].asset
-        facts = self._facts(network, ready, balance_keys(tenant, asset))
-        owned = owned_of(tenant, asset, facts.rest)
-        if owned.total + sum(deposit.amount for deposit in ready) >= NEAR:
-            return keys
         news = News(self._clock.now_ms())
+        if len(ready) < 2 or ready[0].tenant is None:
+            return Prepared(news, ready, [])
+        tenant, asset = ready[0].tenant, ready[0].asset
+        facts = self._facts(network, ready, [] if ahead else balance_keys(tenant, asset))
         steps = [
             self._crediting.step(news, network, before, before.flags, invoice, tip, epoch)
             for before, invoice, doubt in zip(ready, *facts[:2], strict=True)
             if _plain(before, invoice, doubt)
         ]
-        if len(steps) < 2:
+        return Prepared(news, ready, steps, None if ahead else owned_of(tenant, asset, facts.rest))
+
+    def _confirmed(self, network: Network, keys: Sequence[str], prepared: Prepared) -> Sequence[str] | None:
+        """One try; None where another worker changed the balance meanwhile."""
+        news, ready, steps, owned = prepared
+        if len(steps) < 2 or ready[0].tenant is None:
+            return [deposit.id for deposit in ready]
+        tenant, asset = ready[0].tenant, ready[0].asset
+        owned = owned or owned_of(tenant, asset, self._store.get_many(balance_keys(tenant, asset)))
+        if owned.total + sum(deposit.amount for deposit in ready) >= NEAR:
             return keys
         views = views_now(self._store.catalogue(network.realm), self._rates, news.at)
         money = self._book.all_credited(news, tenant, [(step.after, step.entry) for step in steps], views, owned)

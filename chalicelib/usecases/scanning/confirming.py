@@ -16,9 +16,10 @@ from chalicelib.domain.work import Work
 from chalicelib.usecases.base.fairness import MOST_AT_ONCE, MOST_TO_ONE
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import Each
-from chalicelib.usecases.base.side_by_side import side_by_side
+from chalicelib.usecases.base.side_by_side import ahead, side_by_side
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.deposits.groups import MOST as MOST_TOGETHER
+from chalicelib.usecases.deposits.groups import Prepared
 from chalicelib.usecases.scanning.quorum import LargePayments
 from chalicelib.usecases.scanning.reorganisations import Reorganisations
 from chalicelib.usecases.scanning.sharing import Sharing, lanes_of, whole_lanes
@@ -141,21 +142,29 @@ class Confirming:
 
     def _credit(self, ready: Sequence[Deposit], run: _Run, more: Callable[[], bool] = lambda: True) -> None:
         """Credit deposits whose blocks were found in the chain: those of one merchant, coin and part of a list together, and lanes
-        side by side. What is of one lane meets at its balance: one group after the other, while there is time."""
+        side by side. What is of one lane meets at its balance: one group after the other, while there is time, and each is prepared
+        while the one before it is committed."""
 
         def step(lane: Sequence[Deposit]) -> None:
             groups: dict[tuple[object, ...], list[Deposit]] = {}
             for deposit in lane:
                 alone = deposit.id if deposit.tenant is None or deposit.part is None else None
                 groups.setdefault((deposit.block_hash, deposit.part, alone), []).append(deposit)
-            for group in groups.values():
-                for start in range(0, len(group), MOST_TOGETHER):
-                    if not more() or not self._credit_group(group[start : start + MOST_TOGETHER], run):
-                        return
+            parts = [each[at : at + MOST_TOGETHER] for each in groups.values() for at in range(0, len(each), MOST_TOGETHER)]
+            together = sum(len(part) > 1 for part in parts) > 1
+            for part, prepared in ahead(partial(self._prepare, run), parts) if together else ((part, None) for part in parts):
+                if not more() or not self._credit_group(part, run, prepared):
+                    return
 
         side_by_side([partial(step, lane) for lane in lanes_of(ready)])
 
-    def _credit_group(self, group: Sequence[Deposit], run: _Run) -> bool:
+    def _prepare(self, run: _Run, group: Sequence[Deposit]) -> Prepared | None:
+        if len(group) < 2:
+            return None
+        ids = [deposit.id for deposit in group]
+        return self._deposits.prepare_together(self._network, ids, group[0].block[1], run.cursor.tip, run.cursor.epoch)
+
+    def _credit_group(self, group: Sequence[Deposit], run: _Run, prepared: Prepared | None) -> bool:
         """In one transaction, and one by one what that can not take. Where the block has fallen out, or the store does not answer,
         all of them wait. Whether the lane is to be gone on with: one that others were asked for is left to whom it is met by."""
         _, block_hash = group[0].block
@@ -167,7 +176,7 @@ class Confirming:
             def together() -> None:
                 nonlocal left
                 ids, left = [deposit.id for deposit in group], []
-                left = self._deposits.confirm_together(self._network, ids, *at, patience)
+                left = self._deposits.confirm_together(self._network, ids, *at, patience, prepared)
 
             run.each.take(group[0].id, together)
         for key in left or ():

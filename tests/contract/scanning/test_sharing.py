@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from threading import Event
 from typing import Any
 
 import pytest
@@ -130,6 +131,34 @@ def test_groups_of_a_crowd_are_whole(crowd: Crowd, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(confirming, "CONFIRM_AT_ONCE", 6)
     crowd.confirm()
     assert sizes == [2, 2, 2, 2]
+
+
+def test_a_group_is_prepared_while_the_one_before_it_is_committed(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits wait here for that; and somebody else credits one of each group that was prepared, before it is committed."""
+    crowd.poll()
+    store, network = services().store, services().catalogue("live").networks["litecoin"]
+    commit, prepare, begun = store.commit, DepositGroups.prepare, Event()
+    spoilt: list[str] = []
+
+    def prepared(self: DepositGroups, net: Any, keys: Any, *at: Any, ahead: bool = True) -> Any:
+        found = prepare(self, net, keys, *at, ahead=ahead)
+        if ahead:
+            spoilt.append(keys[0])
+            services().deposits("live").confirm(network, keys[0], *at)
+            begun.set()
+        return found
+
+    def waits(changes: Any) -> None:
+        together = sum(isinstance(change, Save) and type(change.record) is Deposit for change in changes) > 1
+        assert not together or begun.wait(timeout=10)
+        commit(changes)
+
+    monkeypatch.setattr(DepositGroups, "prepare", prepared)
+    monkeypatch.setattr(store, "commit", waits)
+    monkeypatch.setattr(confirming, "CONFIRM_AT_ONCE", 8)
+    crowd.confirm()
+    assert len(spoilt) == 3, "all groups but the first"
+    crowd.shop.whole()
 
 
 def test_a_poll_leaves_a_lane_to_whom_it_meets_there(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:

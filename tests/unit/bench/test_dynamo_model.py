@@ -64,6 +64,12 @@ def test_groups_that_meet_at_a_check_go_on_without_it() -> None:
     assert ordered.conflicts == 0 and ordered.rate < met.rate
 
 
+def test_the_next_group_is_read_while_one_is_committed() -> None:
+    plan = replace(EIGHT, bound=80, ordered=True)
+    lane, apart = Play(SHAPE, plan, (240,)).run(), Play(SHAPE, plan, (12,)).run()
+    assert lane.seconds < 0.9 * 20 * apart.seconds and lane.commits == 20 and lane.conflicts == 0
+
+
 def test_a_message_cuts_no_lane() -> None:
     lanes = [(Job(owner, tuple(range(12))),) * groups for owner, groups in enumerate((1, 2, 3, 9, 1))]
     sizes = [[sum(len(job.payments) for job in lane) for lane in message] for message in messages_of(lanes, 60)]
