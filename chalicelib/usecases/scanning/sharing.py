@@ -30,8 +30,9 @@ VERSION = "1"
 FROM = 120
 """Payments of a block, or due behind the first hundred, from which on they are shared out: fewer take a poll, with its third of a
 processor, about as long as a cold function needs to begin (5 ms of processor each in groups, tests/bench/bench_groups.py)."""
-SHARE = 60
-"""Payments of one message, and of lanes that are credited as many or one lane: a third of a second of a function's processor."""
+SHARE = 120
+"""Payments of one message, and of lanes that are credited as many or one lane: a third of a second of a function's processor, about
+as long as it waits for the node before it begins; and a message of 8 KB."""
 
 
 @dataclass(frozen=True, slots=True)
