@@ -15,7 +15,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from chalicelib.usecases.ports.changes import Conflict, Save
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable, Unstorable
 
 KINDS = ("Turn", "DepositBlock")
 """Records that are often saved by themselves, and by few workers: the lease of an endpoint is, twice for each of its batches, and
@@ -33,7 +33,7 @@ class Occupied(Exception):
 def saved(plan: Any) -> bool:
     """Save the one record of `plan`, where it is no more than that; False where it needs a transaction.
 
-    Raises Conflict, Occupied, Unavailable, botocore's errors.
+    Raises Conflict, Occupied, Unavailable, Unstorable, botocore's errors.
     """
     checks, deletes, puts, updates = plan.owners
     if checks or deletes or updates or len(puts) != 1 or not _may_be_plain(puts[0]):
@@ -50,6 +50,8 @@ def saved(plan: Any) -> bool:
                 raise Conflict(puts[0]) from error
         elif code in BUSY:
             raise Occupied from error
+        elif code == "ValidationException":
+            raise Unstorable(str(error)[:300]) from error
         else:
             raise Unavailable("the store did not answer") from error
     return True

@@ -45,6 +45,7 @@ from chalicelib.usecases.ports.changes import (
     Stub,
     Take,
 )
+from chalicelib.usecases.ports.failures import Unstorable
 
 
 class Busy(Exception):
@@ -53,6 +54,8 @@ class Busy(Exception):
 
 _EMITTED = 2
 """Items of an outbox row, which a use case counts with."""
+# A transaction that is not valid, or too large, is refused as ValidationException, or cancelled with the reason ValidationError:
+# docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 _BUSY = ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded")
 
 
@@ -95,6 +98,8 @@ class _Plan:
             self.transaction._commit()
         except TransactWriteError as error:
             reasons = error.cancellation_reasons
+            if error.cause_response_code == "ValidationException" or any(r and r.code == "ValidationError" for r in reasons or ()):
+                raise Unstorable(" ".join(str(error.cause_response_message).split())[:300]) from error
             if error.cause_response_code != "TransactionCanceledException" or not reasons:
                 if error.cause_response_code in ("TransactionInProgressException", "TransactionConflictException"):
                     raise Busy from error
@@ -114,7 +119,8 @@ class _Plan:
 
 
 def write(models: Models, changes: Sequence[Change], token: str, direct: Emit | None = None, now_ms: int = 0) -> None:
-    """Commit `changes`. Raises Conflict with the first change whose condition failed, Busy, pynamodb's and botocore's errors.
+    """Commit `changes`. Raises Conflict with the first change whose condition failed, Busy, Unstorable, pynamodb's and botocore's
+    errors.
 
     `token` makes a retry safe for ten minutes: what was committed under it already is answered as done (ClientRequestToken). The
     events of `direct` are stored without an outbox row; raises Heard where they must not be. `now_ms`: the machines'

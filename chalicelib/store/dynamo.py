@@ -211,7 +211,7 @@ class DynamoStore:
         return [item["sk"]["S"] for item in items]
 
     def commit(self, changes: Sequence[Change], /) -> None:
-        """All of `changes`, or none, and with a request's first ones its activity record. Raises Conflict, Unavailable.
+        """All of `changes`, or none, and with a request's first ones its activity record. Raises Conflict, Unavailable, Unstorable.
 
         A clash with another transaction on the same items (TransactionConflict) says nothing about the conditions: it is
         tried again a few times, then given up as Conflict(None).

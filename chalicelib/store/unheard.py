@@ -129,5 +129,6 @@ def put_in(plan: Any, change: Emit, open_: Callable[..., None], now_ms: int) -> 
     for event in row.events:
         item = models.item(event_record(event, iso(event.at), now_ms))
         plan.put(change, item, type(item).pk.does_not_exist())
-    for command in row.commands:
+    # A transaction may have an item only once.
+    for command in {(each.group, each.body["id"]): each for each in row.commands}.values():
         open_(plan, change, hint_work(NetworkId(command.group), command.body["id"]), anew=False)

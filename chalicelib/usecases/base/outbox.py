@@ -41,7 +41,9 @@ class News:
             self.hooks.append(Hooked(object_id, hook))
 
     def command(self, command: Command) -> None:
-        self.commands.append(command)
+        """Send `command` too; once, however many ask for it: two payments to an address need one look at it."""
+        if command not in self.commands:
+            self.commands.append(command)
 
     def emit(self, prefix: str = "out") -> Sequence[Emit]:
         """The change that puts all of it in the outbox, under an id with this prefix; no change where there is nothing to tell."""

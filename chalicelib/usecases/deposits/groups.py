@@ -11,6 +11,7 @@ nothing, and doing it twice changes nothing: each member's version and obligatio
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections import Counter
@@ -35,10 +36,13 @@ from chalicelib.usecases.deposits.crediting import DepositCrediting, Step
 from chalicelib.usecases.deposits.first_sight import FirstSight, Scanned
 from chalicelib.usecases.deposits.posting import DepositPostings
 from chalicelib.usecases.deposits.recorded_before import not_booked_since
-from chalicelib.usecases.ports.changes import MOST_ITEMS, Absent, Add, AtEpoch, AtPart, Change, Conflict, Dropped, Open, Save
+from chalicelib.usecases.ports.changes import MOST_ITEMS, Absent, Add, AtEpoch, AtPart, Change, Close, Conflict, Dropped, Open, Save
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unstorable
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.deposits import DepositScreening
+
+log = logging.getLogger(__name__)
 
 _TRIES = 4
 MOST = 12
@@ -221,12 +225,15 @@ class DepositGroups:
 
     def _committed(self, changes: Sequence[Change]) -> bool | None:
         """Whether all of it is stored; None where another worker was first at the balance, False where at another record, or where
-        it is more than a transaction takes. Raises Conflict where the block is gone."""
+        it is more than a transaction takes, in items or in bytes. Raises Conflict where the block is gone."""
         once = _once(changes)
         if len(once) + _OF_OUTBOX > MOST_ITEMS:
             return False
         try:
             self._store.commit(once)
+        except Unstorable as error:
+            log.info("%d payments are taken one by one: %s", sum(isinstance(each, Close | Open) for each in once), error)
+            return False
         except Conflict as conflict:
             if isinstance(conflict.change, AtEpoch | AtPart | Dropped):
                 raise

@@ -7,6 +7,11 @@ class Unavailable(Exception):
     """A node, a queue or a key service did not answer, or answered nonsense. Nothing is known; try again later."""
 
 
+class Unstorable(Exception):
+    """The store takes no such transaction: an item, or all of it, is larger than may be, or an item is in it twice. Nothing was
+    stored, and trying it again changes nothing."""
+
+
 class Exhausted(Unavailable):
     """A pool of address indexes has none that may be given out: it is being restored, or nobody has raised its ceiling."""
 

@@ -20,6 +20,8 @@ from chalicelib.usecases.base.side_by_side import ahead, side_by_side
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.deposits.groups import MOST as MOST_TOGETHER
 from chalicelib.usecases.deposits.groups import Prepared
+from chalicelib.usecases.ports.changes import Conflict
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.scanning.quorum import LargePayments
 from chalicelib.usecases.scanning.reorganisations import Reorganisations
 from chalicelib.usecases.scanning.sharing import Sharing, lanes_of, whole_lanes
@@ -165,8 +167,9 @@ class Confirming:
         return self._deposits.prepare_together(self._network, ids, group[0].block[1], run.cursor.tip, run.cursor.epoch)
 
     def _credit_group(self, group: Sequence[Deposit], run: _Run, prepared: Prepared | None) -> bool:
-        """In one transaction, and one by one what that can not take. Where the block has fallen out, or the store does not answer,
-        all of them wait. Whether the lane is to be gone on with: one that others were asked for is left to whom it is met by."""
+        """In one transaction, and one by one what that can not take, all of them where it fails for a reason that is not the
+        store's. Where the block has fallen out, or the store does not answer, all of them wait. Whether the lane is to be gone on
+        with: one that others were asked for is left to whom it is met by."""
         _, block_hash = group[0].block
         left: Sequence[str] | None = [deposit.id for deposit in group]
         at = block_hash, run.cursor.tip, run.cursor.epoch
@@ -175,8 +178,12 @@ class Confirming:
 
             def together() -> None:
                 nonlocal left
-                ids, left = [deposit.id for deposit in group], []
-                left = self._deposits.confirm_together(self._network, ids, *at, patience, prepared)
+                ids = [deposit.id for deposit in group]
+                try:
+                    left = self._deposits.confirm_together(self._network, ids, *at, patience, prepared)
+                except (Conflict, Unavailable):
+                    left = []
+                    raise
 
             run.each.take(group[0].id, together)
         for key in left or ():

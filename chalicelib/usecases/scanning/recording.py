@@ -20,6 +20,7 @@ from chalicelib.domain.chain import Block, Reward, Transfer
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.usecases.base.fairness import AT_LEAST, in_turn, shared_out
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.base.side_by_side import side_by_side
 from chalicelib.usecases.deposits.claims import Claims
 from chalicelib.usecases.deposits.deposits import Deposits
@@ -32,6 +33,7 @@ from chalicelib.usecases.ports.failures import Contradiction
 from chalicelib.usecases.scanning.block_lists import list_deposits, to_begin
 from chalicelib.usecases.scanning.leftovers import Leftovers
 from chalicelib.usecases.scanning.matching import Matcher, from_others
+from chalicelib.usecases.scanning.poison import Poison
 from chalicelib.usecases.scanning.rewards import tell_rewards
 from chalicelib.usecases.scanning.sharing import Sharing, shares
 from chalicelib.usecases.scanning.sightings import SightingNotes
@@ -51,11 +53,12 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The addresses and coins of ours that the blocks of one call are compared with."""
+    """The addresses and coins of ours that the blocks of one call are compared with, and what can not be stored of the block."""
 
     watched: dict[str, Watched]
     contracts: dict[str, Coin]
     native: Coin
+    poison: Poison
 
 
 class Recorder:
@@ -88,13 +91,12 @@ class Recorder:
         Stops in the middle of a block where `more` says that the time is over: the next recording goes on there. Of each block
         no more than `most` are recorded here that belong to one merchant: others are asked for the rest. With a `claim` they are
         one block with one transfer, which was found in a balance. What nodes contradict themselves about is left to a rescan after
-        a while, unless the caller `comes_again`. Raises Conflict (`AtPart`: a reorganisation was followed meanwhile),
-        Contradiction, Unavailable.
+        a while, and what can not be stored at once, unless the caller `comes_again`. Raises Conflict (`AtPart`, `AtEpoch`: a
+        reorganisation was followed meanwhile), Contradiction, Unavailable, Failures.
         """
         self._noting.note(blocks)
         watched = self._matcher.ours(_received(blocks), returned=True)
         contracts, native = self._matcher.contracts(), self._context.native()
-        known = _Known(watched, contracts, native)
         crowded: list[Block] = []
         begun = 0
 
@@ -113,9 +115,14 @@ class Recorder:
                 mine, behind = shared_out(mine, lambda t: watched[t.recipient].tenant or t.recipient, most)
             mine, behind = self._unknown(block, mine), self._unknown(block, behind)
             proven = self._proven(block, mine, comes_again) if mine else []
-            scanned = Scanned(block, epoch, claim, tip)
+            scanned, poison = Scanned(block, epoch, claim, tip), Poison(self._network.id, block)
+            known = _Known(watched, contracts, native, poison)
             if (proven or behind) and not self._store_block(scanned, proven, behind, known, twins, may_begin):
                 return Recorded(place, tuple(crowded))
+            if poison.failures:
+                if comes_again or claim is not None:
+                    raise Failures(f"{self._network.id}: block {block.number}", poison.failures)
+                self._leftovers.order(block)
             if behind:
                 crowded.append(block)
         return Recorded(len(blocks), tuple(crowded))
@@ -185,7 +192,8 @@ class Recorder:
         begins = to_begin(self._store, self._network.id, scanned.block, [member.id for member in group], scanned.epoch)
         if begins is None or not all(may_begin() for _ in group):
             return False
-        return not self._deposits.detect_together(self._network, _coin(known, group[0]), replace(scanned, part=0), group, begins)
+        coin, seen = _coin(known, group[0]), replace(scanned, part=0)
+        return not known.poison.together(group, lambda: self._deposits.detect_together(self._network, coin, seen, group, begins))
 
     def _store_shares(
         self,
@@ -223,7 +231,7 @@ class Recorder:
         alone = [member for member in todo if scanned.claim is not None or member.transfer in held or member.owner.tenant is None]
         ids = {member.id for member in alone}
         groups = grouped([member for member in todo if member.id not in ids], parts)
-        lock, in_time = Lock(), [True]
+        lock, in_time, poison = Lock(), [True], known.poison
 
         def step(group: list[Member]) -> None:
             with lock:
@@ -231,9 +239,13 @@ class Recorder:
                 in_time[0] = len(begun) == len(group)
             coin = _coin(known, group[0])
             seen = replace(scanned, part=parts[group[0].id])
-            left = self._deposits.detect_together(self._network, coin, seen, begun) if len(begun) > 1 else begun
-            for t, id_, owner in left:
-                self._deposits.detect(self._network, coin, replace(scanned, part=parts[id_]), t, owner, id_, t in held)
+            left: Sequence[Member] = begun
+            if len(begun) > 1:
+                left = poison.together(begun, partial(self._deposits.detect_together, self._network, coin, seen, begun))
+            for member in left:
+                t, id_, owner = member
+                at = replace(scanned, part=parts[id_])
+                poison.alone(member, partial(self._deposits.detect, self._network, coin, at, t, owner, id_, t in held))
 
         side_by_side([partial(step, group) for group in [*groups, *([member] for member in alone)]])
         return in_time[0]
