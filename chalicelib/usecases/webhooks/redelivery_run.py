@@ -34,7 +34,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Page, Span, Store
 from chalicelib.usecases.webhooks.endpoints import wake
-from chalicelib.usecases.webhooks.relay import Made, made_once
+from chalicelib.usecases.webhooks.making import Made, made_once
 
 log = logging.getLogger(__name__)
 

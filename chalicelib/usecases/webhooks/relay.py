@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work, line_of
-from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, line_of
+from chalicelib.domain.webhooks.endpoints import WebhookEndpoint, event_record
 from chalicelib.domain.webhooks.hooks import is_hook
 from chalicelib.domain.work import LANES, Command, OutboxRow, Work, is_one_item, outbox_work, time_order
 from chalicelib.usecases.base import message_chains
-from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Conflict, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
@@ -29,6 +28,7 @@ from chalicelib.usecases.webhooks.earlier_rows import EarlierRows
 from chalicelib.usecases.webhooks.endpoints import endpoints_of
 from chalicelib.usecases.webhooks.hooks import endpoints_of_hooks
 from chalicelib.usecases.webhooks.lookouts import Lookouts
+from chalicelib.usecases.webhooks.making import made_once
 
 log = logging.getLogger(__name__)
 
@@ -36,11 +36,6 @@ SWEEP_AGE_MS = 15_000
 """How long a row's message may be on its way before the sweep takes it for lost."""
 SWEEP_LIMIT = 500
 SWEEP_MS = 15_000
-_MAX_CHANGES = MOST_ITEMS
-"""Of one transaction that makes deliveries."""
-_TRIES = 5
-
-Made = EventRecord | Delivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,61 +175,3 @@ class Relay:
             return {}
         found = endpoints_of_hooks(self._store, row.tenant, row.hooks, now)
         return {object_id: [endpoint] for object_id, endpoint in found.items()}
-
-
-def made_once(
-    store: Store,
-    wanted: Sequence[Made],
-    beside: Mapping[int, Sequence[Change]] | None = None,
-    only_if: Change | None = None,
-    *,
-    by_time: Callable[[Delivery], bool] = lambda _: True,
-) -> list[Made]:
-    """Store the deliveries of `wanted` that do not exist yet, each with its obligation; returns those stored now, in their order.
-
-    `beside`: further changes, by place, in the transaction that stores the one at that place; `only_if`: a condition in each of
-    them; `by_time`: whether an obligation is in the index of time. Raises Unavailable, and Conflict where one of these does not
-    fit the stored records: part of `wanted` may be made then.
-    """
-    known: dict[int, Made] = {}
-    always = [] if only_if is None else [only_if]
-    for _ in range(_TRIES):
-        try:
-            _commit_missing(store, wanted, beside or {}, always, known, by_time)
-        except Conflict:
-            # Another worker made them before, all or some: keep what there is, make the rest.
-            found = store.get_many([(type(record), {"tenant": record.tenant, "id": record.id}) for record in wanted])
-            known.update({place: record for place, record in enumerate(found) if record is not None})
-        else:
-            return [known[place] for place in range(len(wanted))]
-    raise Conflict(None)
-
-
-def _commit_missing(
-    store: Store,
-    wanted: Sequence[Made],
-    beside: Mapping[int, Sequence[Change]],
-    always: list[Change],
-    known: dict[int, Made],
-    by_time: Callable[[Delivery], bool],
-) -> None:
-    batch: dict[int, list[Change]] = {}
-    for place, record in enumerate(wanted):
-        if place in known:
-            continue
-        changes: list[Change] = [Save(record), *beside.get(place, ())]
-        if isinstance(record, Delivery):
-            changes.append(Open(delivery_work(record), by_time(record)))
-        if sum(map(len, batch.values())) + len(changes) + len(always) > _MAX_CHANGES:
-            _commit(store, batch, wanted, always, known)
-            batch = {}
-        batch[place] = changes
-    _commit(store, batch, wanted, always, known)
-
-
-def _commit(
-    store: Store, batch: Mapping[int, list[Change]], wanted: Sequence[Made], always: list[Change], known: dict[int, Made]
-) -> None:
-    if batch:
-        store.commit([change for changes in batch.values() for change in changes] + always)
-        known.update({place: wanted[place] for place in batch})
