@@ -348,6 +348,7 @@ class MemoryStore:
                 self.work.add(work, by_time)
             case Close(work):
                 self.work.remove(work)
+                self.close(work)
 
 
 def _copied(record: Any) -> Any:

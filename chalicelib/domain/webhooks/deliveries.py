@@ -15,6 +15,7 @@ from typing import Literal
 from chalicelib.domain.ids import TenantId, derived_id
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.work import BEHIND, TIME_DIGITS, Work, held_order, lane_of, time_order
 
 DeliveryStatus = Literal["pending", "delivered", "dead", "cancelled"]
@@ -142,13 +143,22 @@ class Delivery:
         return replace(next_version(self), status="cancelled", reason=reason, held=False, finished_at=now)
 
 
-def delivery_for(event: EventRecord, endpoint: WebhookEndpoint, now: int, again: str = "") -> Delivery:
+def delivery_for(event: Event | EventRecord, endpoint: WebhookEndpoint, now: int, again: str = "") -> Delivery:
     """The delivery of `event` to `endpoint`, due at once. Its id derives from the two: making it twice makes one.
 
     `again` tells a later delivery of the same event from the first one.
     """
+    return _delivery(event, endpoint.id, now, again)
+
+
+def unsent(event: Event | EventRecord, endpoint_id: str, now: int) -> Delivery:
+    """The first delivery of `event` to an endpoint, which is stored with what its first attempt comes to."""
+    return replace(_delivery(event, endpoint_id, now), version=0)
+
+
+def _delivery(event: Event | EventRecord, endpoint_id: str, now: int, again: str = "") -> Delivery:
     return Delivery(
-        tenant=event.tenant, id=delivery_id(event.id, endpoint.id, again), endpoint_id=endpoint.id, event_id=event.id,
+        tenant=event.tenant, id=delivery_id(event.id, endpoint_id, again), endpoint_id=endpoint_id, event_id=event.id,
         event_name=event.name, created_at=now, due_at=now, ttl=now // 1000 + KEEP_SECONDS,
     )  # fmt: skip
 

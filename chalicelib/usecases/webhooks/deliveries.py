@@ -25,6 +25,7 @@ from chalicelib.domain.webhooks.deliveries import (
 )
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, signature_headers
 from chalicelib.domain.webhooks.leases import REST_SECONDS
+from chalicelib.domain.webhooks.parcels import Parcel
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base import message_chains
 from chalicelib.usecases.ports.changes import Absent, Change, Close, Conflict, Open, Save, Still
@@ -105,12 +106,10 @@ class Deliveries:
         self._clock = clock
         self._jitter = jitter
 
-    def send(
-        self, delivery: Delivery, endpoint: WebhookEndpoint, event: EventRecord, secrets: Sequence[str], *, many: bool = False
-    ) -> Sent | Accepted:
-        """Make the next attempt of `delivery`, which is pending, and record it; with `many` others, a first one that is accepted
-        is left to `record`. `secrets` sign, in the clear; without any nothing is sent, and the attempt has failed. Raises
-        Unavailable and Conflict: then it was made and nothing was recorded."""
+    def send(self, delivery: Delivery, endpoint: WebhookEndpoint, event: EventRecord, secrets: Sequence[str]) -> Sent | Accepted:
+        """Make the next attempt of `delivery`, which is pending, and record it; a first one that is accepted is left to `recorded`.
+        `secrets` sign, in the clear; without any nothing is sent, and the attempt has failed. Raises Unavailable and Conflict: then
+        it was made and nothing was recorded."""
         started = self._clock.now_ms()
         if not secrets:
             unsigned = Attempt(started, None, 0, error=UNREADABLE)
@@ -120,34 +119,31 @@ class Deliveries:
         answer = self._sender.send(endpoint.url, headers, body)
         attempt = Attempt(started, answer.status, answer.duration, beginning(answer.body), answer.error)
         now = self._clock.now_ms()
-        if many and attempt.succeeded and not delivery.attempts:
+        if attempt.succeeded and not delivery.attempts:
             return Accepted(delivery, endpoint, attempt, now)
         wait = 0 if attempt.succeeded else retry_after_seconds(answer.retry_after, now)
         rests = min(wait, REST_SECONDS) if attempt.status in _ASKS_FOR_REST else 0
         sent = self._settle(delivery, endpoint, attempt, now, wait)
         return Sent(sent.outcome, attempt, sent.delivery, now + rests * 1000 if rests else 0)
 
-    def record(self, accepted: Sequence[Accepted]) -> list[Sent | Exception]:
-        """Record attempts that receivers took, all in one transaction. What could not be recorded has what went wrong in its place.
+    def recorded(self, accepted: Sequence[Accepted], beside: Sequence[Change] = ()) -> list[Sent] | None:
+        """Record attempts that receivers took, all in one transaction with `beside`; None where another worker was at one of them.
 
         First attempts alone: a function that dies before this sends them once more, and the next time each is recorded by itself.
-        So a delivery that kills every function has the others of its batch sent twice, and no more often.
+        So a delivery that kills every function has the others of its batch sent twice, and no more often. Raises Unavailable: then
+        nothing is known of any of them.
         """
-        if len(accepted) > 1:
-            after = [one.delivery.after(one.attempt, one.now, 0.0) for one in accepted]
-            pairs = zip(accepted, after, strict=True)
-            changes = [change for one, told in pairs for change in (Save(told), Close(delivery_work(one.delivery)))]
-            try:
-                self._store.commit(changes)
-            except Conflict:
-                log.info("a delivery of a batch was settled by another worker: each is recorded by itself")
-            except Exception as error:  # noqa: BLE001 - nothing is known of any of them
-                return [error] * len(accepted)
-            else:
-                return [Sent("delivered", one.attempt, told) for one, told in zip(accepted, after, strict=True)]
-        return [self._recorded(one) for one in accepted]
+        after = [one.delivery.after(one.attempt, one.now, 0.0) for one in accepted]
+        pairs = zip(accepted, after, strict=True)
+        changes = [change for one, told in pairs for change in (Save(told), *_closed(one.delivery))]
+        try:
+            self._store.commit([*changes, *beside])
+        except Conflict:
+            return None
+        return [Sent("delivered", one.attempt, told) for one, told in zip(accepted, after, strict=True)]
 
-    def _recorded(self, one: Accepted) -> Sent | Exception:
+    def recorded_alone(self, one: Accepted) -> Sent | Exception:
+        """Record an attempt that a receiver took by itself, or say what went wrong."""
         try:
             return self._settle(one.delivery, one.endpoint, one.attempt, one.now, 0)
         except Exception as error:  # noqa: BLE001 - raised again when what came of the others is known
@@ -183,6 +179,14 @@ class Deliveries:
         due = parked.released()
         return self._try([Save(due), Close(delivery_work(parked)), Open(delivery_work(due))])
 
+    def unpack(self, parcel: Parcel, missing: Sequence[Delivery], kept: int) -> None:
+        """Store what is `missing` of a parcel's deliveries, each with an obligation of its own, in place of the parcel's. `kept` of
+        its events are still kept. Raises Unavailable."""
+        made = [replace(one, version=1) for one in missing]
+        changes: list[Change] = [change for one in made for change in (Save(one), Open(delivery_work(one)))]
+        if self._try([*changes, Close(parcel.work)]) and kept < len(parcel.events):
+            log.error("metric=delivery_lost events of %s are kept no more, and were never sent", parcel.work.id)
+
     def forget(self, work: Work, tenant: TenantId, seen: Delivery | None) -> None:
         """Close work that no pending delivery stands behind: `seen` is the delivery as read, None where there is none. Raises
         Unavailable.
@@ -216,7 +220,7 @@ class Deliveries:
             if after.status == "dead":
                 # Before the commit: a message too many is harmless, a missing one is a loss that nobody hears of.
                 self._dead_letters.bury(before.id, before.tenant)
-            changes: list[Change] = [Save(after), Close(delivery_work(before))]
+            changes: list[Change] = [Save(after), *_closed(before)]
             if after.status == "pending":
                 changes.append(Open(delivery_work(after)))
             if gone is not None and gone.enabled:
@@ -225,7 +229,9 @@ class Deliveries:
                 self._store.commit(changes)
             except Conflict:
                 stored = self._store.get(Delivery, tenant=before.tenant, id=before.id)
-                if stored is None or stored.version != before.version:
+                if _begun(before, stored):
+                    before = stored or before
+                elif stored is None or stored.version != before.version:
                     log.warning("webhook delivery %s was settled by another worker: this attempt's lease had ended", before.id)
                     return Sent("overtaken", attempt, after)
                 if gone is not None:
@@ -241,3 +247,13 @@ class Deliveries:
         if stored is None:
             return replace(gone, enabled=False)
         return stored if stored.fresh_at == gone.fresh_at or not stored.enabled else None
+
+
+def _closed(before: Delivery) -> Sequence[Change]:
+    """What ends an obligation of a delivery as it was; one that is not stored yet has none of its own."""
+    return [Close(delivery_work(before))] if before.version else []
+
+
+def _begun(before: Delivery, stored: Delivery | None) -> bool:
+    """Whether a delivery that was not stored is now as it was, or is still not: what hindered it was another thing."""
+    return before.version == 0 and (stored is None or (stored.status == "pending" and not stored.attempts))

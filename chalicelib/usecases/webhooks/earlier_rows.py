@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from chalicelib.domain.webhooks.deliveries import Delivery
-from chalicelib.domain.webhooks.endpoints import EventRecord
+from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.webhooks.row_order import Object, before_it, numbers_in
 from chalicelib.domain.work import OutboxRow, Work, lane_of, object_tag, tags_in, time_order
 from chalicelib.usecases.ports.clock import Clock
@@ -98,17 +98,17 @@ class EarlierRows:
             _remember(self._failing, row.id, since)
         return now - since < HOLD_MS
 
-    def times(self, records: Sequence[EventRecord], now: int) -> dict[str, int]:
+    def times(self, events: Sequence[Event], now: int) -> dict[str, int]:
         """When the deliveries of each event are made, by its id: those of an object in the order of its events. Near `now`."""
         found: dict[str, int] = {}
         last: dict[Object, _Told] = {}
-        for record in sorted(records, key=lambda one: one.sequence):
-            of = Object(record.tenant, record.object_id)
+        for event in sorted(events, key=lambda one: one.sequence):
+            of = Object(event.tenant, event.object_id)
             before = last.get(of) or self._told.get(of)
-            at = now if of in last or self._follows(of, record.sequence) else now + SKEW_MS
-            if before is not None and before.number < record.sequence:
+            at = now if of in last or self._follows(of, event.sequence) else now + SKEW_MS
+            if before is not None and before.number < event.sequence:
                 at = min(max(at, before.at + 1), now + AHEAD_MS)
-            found[record.id], last[of] = at, _Told(record.sequence, at)
+            found[event.id], last[of] = at, _Told(event.sequence, at)
         return found
 
     def told(self, row: OutboxRow, deliveries: Sequence[Delivery]) -> None:

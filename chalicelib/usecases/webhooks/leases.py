@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Literal, TypeVar
 
 from chalicelib.domain.ids import TenantId, new_id
-from chalicelib.domain.webhooks.deliveries import Delivery, delivery_work, due_of
+from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint
 from chalicelib.domain.webhooks.leases import DISABLED_AFTER_MS, EARLY_MS, FAILING_AFTER, SLOW_BATCH_MS, TURN_MS, Turn
 from chalicelib.domain.webhooks.ordering import Blockers
@@ -34,12 +34,11 @@ from chalicelib.usecases.webhooks.deliveries import Accepted, Deliveries, Sent
 from chalicelib.usecases.webhooks.looks import Look, Looks
 from chalicelib.usecases.webhooks.notices import well_again
 from chalicelib.usecases.webhooks.ordering import Ordering
+from chalicelib.usecases.webhooks.recording import Made, Recording, Tried
 from chalicelib.usecases.webhooks.signing_secrets import opened
 
 log = logging.getLogger(__name__)
 
-Tried = Sent | Exception
-Made = Sent | Accepted | Exception
 Outcome = Literal["idle", "taken", "resting", "done", "more", "lost"]
 T = TypeVar("T")
 
@@ -70,6 +69,7 @@ class Leases:
         self._deliveries, self._opener, self._together = deliveries, opener, together
         self._ordering = Ordering(store, deliveries)
         self._looks = Looks(store, clock, deliveries, self._ordering)
+        self._recording = Recording(store, deliveries)
 
     def take(self, tenant: TenantId, endpoint_id: str, *, held: bool = False) -> Outcome:
         """Send the due deliveries of an endpoint. Safe twice, at once, early or late; `held`: parked deliveries as well.
@@ -110,8 +110,7 @@ class Leases:
                 own = own if sending is None else sending
                 # Nothing more was due, and a worker that brought a delivery since has left its wake-up flag: the lease can not be
                 # given back then. Not where the flag was there before: a worker that saw it after this read relies on it.
-                all_seen = look.whole and not (look.aside or look.unseen or look.waiting or look.turn.wanted)
-                if sending is not None and all_seen and self._saved(sending.over()):
+                if sending is not None and (not sending.holder or (look.all_seen and self._saved(sending.over()))):
                     return "done"
 
     def _ended(self, look: Look, turn: Turn, now: int, started: int, *, first: bool) -> Outcome | None:
@@ -130,7 +129,7 @@ class Leases:
         endpoint = look.endpoint
         # Before the lease is taken: where KMS does not answer, no attempt has begun that would count as interrupted.
         secrets = opened(self._opener, endpoint, now) if endpoint is not None and look.batch else ()
-        taken = turn.with_batch(tuple(delivery_work(delivery).id for delivery, _ in look.batch), now, me)
+        taken = turn.with_batch(look.hand, now, me)
         taken = replace(taken, blockers=look.blockers.texts)
         if not self._saved(taken):
             return None
@@ -139,9 +138,12 @@ class Leases:
             settle()
         if endpoint is None or not look.batch:
             return taken
-        many = len(look.batch) > 1
-        made = self._together([_job(self._deliveries, pair, endpoint, secrets, many) for pair in look.batch])
-        tried = self._recorded(made)
+        made = self._together([_job(self._deliveries, pair, endpoint, secrets) for pair in look.batch])
+        over = _over(look, taken, endpoint, made)
+        recorded = self._recording.of(look, made, over)
+        if recorded.released and over is not None:
+            return over
+        tried = recorded.tried
         sent = [one for one in tried if isinstance(one, Sent)]
         failed = tuple(one.attempt.at for one in sent if not one.attempt.succeeded)
         taken = taken.faring(len(sent) - len(failed), failed, max((one.rests_until for one in sent), default=0))
@@ -152,11 +154,6 @@ class Leases:
             if isinstance(one, Exception):
                 raise one
         return taken
-
-    def _recorded(self, made: Sequence[Made]) -> list[Tried]:
-        """What came of a batch, once what its receiver took is recorded as well."""
-        recorded = iter(self._deliveries.record([one for one in made if isinstance(one, Accepted)]))
-        return [next(recorded) if isinstance(one, Accepted) else one for one in made]
 
     def _unblocked(self, look: Look, turn: Turn) -> Turn:
         """The lease once what ends without sending holds up nothing. Before it ends: then it is found again after a crash."""
@@ -181,16 +178,8 @@ class Leases:
         own = dead.taken_over(now, me)
         if not self._saved(own):
             return None
-        hand = [due_of(id) for id in dead.hand]
-        wanted = [(Delivery, {"tenant": dead.tenant, "id": one.delivery_id}) for one in hand]
-        found = self._store.get_many(wanted)
-        interrupted = [
-            self._deliveries.interrupted(delivery, dead.began)
-            for one, delivery in zip(hand, found, strict=True)
-            if delivery is not None and delivery.status == "pending" and len(delivery.attempts) == one.attempts
-        ]
-        now_stored = {one.id: one for one in found if one is not None} | {one.delivery.id: one.delivery for one in interrupted}
-        own = self._ordering.restored(own, list(now_stored.values()))
+        interrupted, stored = self._recording.interrupted(dead)
+        own = self._ordering.restored(own, stored)
         if look.endpoint is not None:
             own = own.forgiven(look.endpoint.fresh_at).faring(0, tuple(one.attempt.at for one in interrupted), 0)
             self._judge(look.endpoint, own)
@@ -267,15 +256,24 @@ class Leases:
 
 
 def _job(
-    deliveries: Deliveries, pair: tuple[Delivery, EventRecord], endpoint: WebhookEndpoint, secrets: Sequence[str], many: bool
+    deliveries: Deliveries, pair: tuple[Delivery, EventRecord], endpoint: WebhookEndpoint, secrets: Sequence[str]
 ) -> Callable[[], Made]:
     def job() -> Made:
         try:
-            return deliveries.send(pair[0], endpoint, pair[1], secrets, many=many)
+            return deliveries.send(pair[0], endpoint, pair[1], secrets)
         except Exception as error:  # noqa: BLE001 - raised again when what came of the others is known
             return error
 
     return job
+
+
+def _over(look: Look, taken: Turn, endpoint: WebhookEndpoint, made: Sequence[Made]) -> Turn | None:
+    """The lease given back with the record of a batch that leaves nothing to do: all of it accepted at once, and no more seen. None
+    for any other."""
+    usual = look.all_seen and taken.blockers is None and endpoint.failing_since is None
+    if not usual or not all(isinstance(one, Accepted) for one in made):
+        return None
+    return taken.faring(len(made), (), 0).over()
 
 
 def _seconds(ms: int) -> int:

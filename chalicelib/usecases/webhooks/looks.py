@@ -5,20 +5,23 @@ Touches webhooks, events and work only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_key, delivery_work, due_of, line_of
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint
 from chalicelib.domain.webhooks.leases import BATCH, EARLY_MS, Turn
 from chalicelib.domain.webhooks.ordering import Blockers
+from chalicelib.domain.webhooks.parcels import Parcel, is_parcel, parcel_of
 from chalicelib.domain.work import HELD, Work, held_order, is_held, time_order
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.webhooks.deliveries import Deliveries
 from chalicelib.usecases.webhooks.ordering import Ordering
+from chalicelib.usecases.webhooks.parcels import packed
 
 UNSEEN_MS = 60_000
 """An event that is not there so long after its delivery was made is no longer kept; before, it may only not be seen yet."""
@@ -31,6 +34,7 @@ class Look:
     `turn` is the lease as stored, `mine` the same with what its holder counted since, unless the endpoint was mended meanwhile.
     `whole`: nothing more was due. `unseen` are rows whose event is not there yet, and will be at any moment. `ending` are the
     deliveries that `aside` ends. `blockers` hold up later deliveries; `waiting` counts the due ones that the batch holds up.
+    `parcels` are sent with the batch, each whole.
     """
 
     turn: Turn
@@ -43,6 +47,18 @@ class Look:
     ending: list[str] = field(default_factory=list)
     blockers: Blockers = field(default_factory=Blockers)
     waiting: int = 0
+    parcels: list[Parcel] = field(default_factory=list)
+
+    @property
+    def hand(self) -> tuple[str, ...]:
+        """The batch, as ids of its work."""
+        own = [delivery_work(delivery).id for delivery, _ in self.batch if delivery.version]
+        return (*own, *(parcel.work.id for parcel in self.parcels))
+
+    @property
+    def all_seen(self) -> bool:
+        """Whether nothing is due but the batch."""
+        return self.whole and not (self.aside or self.unseen or self.waiting or self.turn.wanted)
 
     @property
     def due(self) -> bool:
@@ -72,27 +88,37 @@ class Looks:
     def _look(self, tenant: TenantId, endpoint_id: str, own: Turn | None, *, held: bool, draining: bool) -> Look:
         now = self._clock.now_ms()
         rows = self._rows(line_of(tenant, endpoint_id), now, held=held, draining=draining)
+        due = _at_once([_Row.of(tenant, endpoint_id, row) for row in rows])
         place = {"tenant": tenant, "id": endpoint_id}
         turn, endpoint, *found = self._store.get_many(
             [
                 (Turn, {"tenant": tenant, "endpoint_id": endpoint_id}),
                 (WebhookEndpoint, place),
-                *((Delivery, delivery_key(tenant, row.id)) for row in rows),
-                *((EventRecord, {"tenant": tenant, "id": due_of(row.id).event_id}) for row in rows),
+                *((Delivery, {"tenant": tenant, "id": id}) for row in due for id in row.deliveries),
+                *((EventRecord, {"tenant": tenant, "id": id}) for row in due for id in row.events),
             ]
         )
         turn = turn or Turn(tenant, endpoint_id, ttl=now // 1000 + KEEP_SECONDS, version=0)
         mine = turn if own is None else turn.with_health_of(own)
         mine = mine if endpoint is None else mine.forgiven(endpoint.fresh_at)
-        look = Look(turn, endpoint, mine, len(rows) < BATCH)
+        look = Look(turn, endpoint, mine, len(due) == len(rows) < BATCH)
         if endpoint is not None and draining and look.undrained and not any(is_held(row) for row in rows):
             look.mine = replace(mine, drained_at=endpoint.unheld_at)
-        for row, delivery, event in zip(rows, found[: len(rows)], found[len(rows) :], strict=True):
-            self._sort(look, row, delivery, event, now)
+        deliveries, events = iter(found[: len(found) // 2]), iter(found[len(found) // 2 :])
+        for one in due:
+            stored, told = [next(deliveries) for _ in one.events], [next(events) for _ in one.events]
+            if one.parcel is None:
+                self._sort(look, one.work, stored[0], told[0], now)
+            else:
+                self._sort_parcel(look, one.parcel, stored, told, now)
         if endpoint is not None and endpoint.paused and not held:
             self._outlived(look, endpoint, now)
-        plan = self._ordering.plan(look.batch, Blockers.stored(mine.blockers), whole=look.whole)
-        look.batch, look.waiting, look.blockers = plan.batch, plan.left, plan.blockers
+        way = packed(self._ordering, look.batch, look.parcels, Blockers.stored(mine.blockers), whole=look.whole)
+        for parcel in way.unpack:
+            self._unpack(look, parcel, [], [event for _, event in look.batch])
+        plan = way.plan
+        look.batch, look.parcels, look.blockers = plan.batch, way.sent, plan.blockers
+        look.waiting = plan.left + way.left
         look.aside += plan.park
         return look
 
@@ -138,6 +164,26 @@ class Looks:
         elif not delivery.held:
             look.aside.append(partial(self._deliveries.put_aside, delivery, endpoint))
 
+    def _sort_parcel(
+        self, look: Look, parcel: Parcel, stored: Sequence[Delivery | None], found: Sequence[EventRecord | None], now: int
+    ) -> None:
+        """Sort one due parcel: to send, or to unpack, since it has to wait or something was done for its deliveries before."""
+        endpoint = look.endpoint
+        events = [event for event in found if event is not None]
+        known = [delivery for delivery in stored if delivery is not None]
+        usual = endpoint is not None and endpoint.status == "active" and look.mine.rests_until <= now
+        if not usual or known or len(events) < len(parcel.events):
+            self._unpack(look, parcel, known, events)
+            return
+        look.parcels.append(parcel)
+        look.batch += zip(parcel.deliveries(events), events, strict=True)
+
+    def _unpack(self, look: Look, parcel: Parcel, known: Sequence[Delivery], events: Sequence[EventRecord]) -> None:
+        there = {delivery.id for delivery in known}
+        missing = [one for one in parcel.deliveries(events) if one.id not in there]
+        kept = len(there | {one.id for one in missing})
+        look.aside.append(partial(self._deliveries.unpack, parcel, missing, kept))
+
     def _forget(self, look: Look, row: Work, delivery: Delivery | None) -> None:
         look.aside.append(partial(self._deliveries.forget, row, look.turn.tenant, delivery))
         if delivery is None or delivery.status != "pending":
@@ -146,3 +192,27 @@ class Looks:
     def _cancel(self, look: Look, delivery: Delivery, reason: str) -> None:
         look.aside.append(partial(self._deliveries.cancel, delivery, reason, look.endpoint))
         look.ending.append(delivery.id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A due row: one delivery, or a parcel. `deliveries` and `events` are the ids of what it is about."""
+
+    work: Work
+    parcel: Parcel | None
+    deliveries: tuple[str, ...]
+    events: tuple[str, ...]
+
+    @classmethod
+    def of(cls, tenant: TenantId, endpoint_id: str, work: Work) -> _Row:
+        if is_parcel(work.id):
+            parcel = parcel_of(tenant, endpoint_id, work.id)
+            return cls(work, parcel, parcel.delivery_ids, parcel.events)
+        due = due_of(work.id)
+        return cls(work, None, (due.delivery_id,), (due.event_id,))
+
+
+def _at_once(rows: Sequence[_Row]) -> list[_Row]:
+    """The first rows, of which no more is due together than is sent at once; one at least, where there is one."""
+    counts = list(accumulate(len(row.events) for row in rows))
+    return [row for place, (row, count) in enumerate(zip(rows, counts, strict=True)) if count <= BATCH or place == 0]

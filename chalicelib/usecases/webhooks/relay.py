@@ -1,7 +1,8 @@
 """The relay empties the outbox: events become records and webhook deliveries, commands go to their queues, hints become open work.
 
 Every step may be done twice and leaves the same behind, and the row goes last: a crash anywhere means that the row is told
-again, and telling again makes nothing new (`made_once`, also for what is redelivered). Before a row the open ones with earlier
+again, and telling again makes nothing new (`making`). First deliveries go in parcels (`domain/webhooks/parcels.py`) where there
+are lookouts: these are opened in the transaction that removes the row. Before a row the open ones with earlier
 events of its objects are told (`usecases/webhooks/earlier_rows.py`), so that deliveries come into being in the order of events.
 Touches work, events and webhooks only.
 """
@@ -10,22 +11,25 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, line_of
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, line_of, unsent
 from chalicelib.domain.webhooks.endpoints import WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.webhooks.hooks import is_hook
+from chalicelib.domain.webhooks.parcels import Parcel, parcels_of, takes_parcels
 from chalicelib.domain.work import LANES, Command, OutboxRow, Work, is_one_item, outbox_work, time_order
 from chalicelib.usecases.base import message_chains
+from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Close, Conflict, Delete, Open
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.usecases.webhooks.earlier_rows import EarlierRows
-from chalicelib.usecases.webhooks.endpoints import endpoints_of
+from chalicelib.usecases.webhooks.endpoints import endpoints_of, wake
 from chalicelib.usecases.webhooks.hooks import endpoints_of_hooks
 from chalicelib.usecases.webhooks.lookouts import Lookouts
 from chalicelib.usecases.webhooks.making import made_once
@@ -36,6 +40,18 @@ SWEEP_AGE_MS = 15_000
 """How long a row's message may be on its way before the sweep takes it for lost."""
 SWEEP_LIMIT = 500
 SWEEP_MS = 15_000
+_MOST_PARCELS = MOST_ITEMS - 2
+"""Beside the row and its obligation."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a row is told by: its deliveries, and of these the `parcels` that are to be opened. `waking` are the endpoints where one
+    was not attempted yet."""
+
+    waking: list[WebhookEndpoint]
+    parcels: list[Parcel]
+    deliveries: list[Delivery]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +103,18 @@ class Relay:
     def _tell(self, row: OutboxRow, after: Callable[[OutboxRow], bool] = lambda _: True) -> bool:
         """Tell and remove a row where `after` says that it may be told now; False where not, and where it is gone."""
         try:
-            waking = self._make_deliveries(row, after)
+            told = self._make_deliveries(row, after)
         finally:
             # Behind the events: what a command brings about is told later than these. And though they can not be written: a
             # payment is not to wait for that.
             for command in row.commands:
                 self._send(command)
-        if waking is None:
+        if told is None:
             return False
-        for endpoint in waking:
+        if told.parcels:
+            return self._handed_over(row, told)
+        self._earlier.told(row, told.deliveries)
+        for endpoint in told.waking:
             self._queues.wake(endpoint.tenant, endpoint.id, failing=endpoint.failing_since is not None)
         # One after the other costs half of a transaction. Work without its row, where the function dies in between, is closed by
         # the sweep; a row without its work would be found by nobody. A row of one item is its own work.
@@ -103,6 +122,23 @@ class Relay:
         if not is_one_item(row.id):
             self._store.close(outbox_work(row))
         return first
+
+    def _handed_over(self, row: OutboxRow, told: _Told) -> bool:
+        """Open the parcels of a row in the transaction that removes it: so each is opened once. False where another process was
+        first. A message that is not sent then is replaced by the endpoint's lookout."""
+        gone: list[Change] = [Close(outbox_work(row))]
+        if not is_one_item(row.id):
+            gone.append(Delete(OutboxRow, {"id": row.id}))
+        try:
+            self._store.commit([*(Open(parcel.work, by_time=False) for parcel in told.parcels), *gone])
+        except Conflict:
+            if self._store.get(OutboxRow, id=row.id) is None:
+                return False
+            raise
+        self._earlier.told(row, told.deliveries)
+        for endpoint in told.waking:
+            wake(self._queues, endpoint)
+        return True
 
     def _send(self, command: Command) -> None:
         if command.queue == "collectable":
@@ -136,34 +172,50 @@ class Relay:
                 log.exception("metric=relay_failed outbox row %s could not be told and stays open", work.id)
         return Swept(told, failed)
 
-    def _make_deliveries(self, row: OutboxRow, after: Callable[[OutboxRow], bool]) -> list[WebhookEndpoint] | None:
-        """Store the row's events, then a delivery for every endpoint that wants them; endpoints where one was not attempted yet.
-        None where deliveries have to wait: `after` is asked where there are any.
+    def _make_deliveries(self, row: OutboxRow, after: Callable[[OutboxRow], bool]) -> _Told | None:
+        """Store the row's events, then a delivery for every endpoint that wants them, but those that go in parcels. None where
+        deliveries have to wait: `after` is asked where there are any.
 
         The endpoints are read when the events are stored. So a merchant who turns an endpoint on, or registers one, and then
         redelivers misses no event: either the job sees it, or the endpoint is seen here as it is since then, however late the row
         is told.
         """
         now = self._clock.now_ms()
-        records = [event_record(event, iso(event.at), now) for event in row.events]
         # Whoever tells the row stores the same, but for how long it is kept: no condition is needed, and no transaction.
-        self._store.put_all(records)
-        endpoints = {tenant: endpoints_of(self._store, tenant) for tenant in dict.fromkeys(r.tenant for r in records)}
+        self._store.put_all([event_record(event, iso(event.at), now) for event in row.events])
+        endpoints = {tenant: endpoints_of(self._store, tenant) for tenant in dict.fromkeys(event.tenant for event in row.events)}
         hooked = self._hooked(row, now)
-        told = {record.id: [*endpoints[record.tenant], *hooked.get(record.object_id, ())] for record in records}
-        pairs = [(record, e) for record in records for e in told[record.id] if e.told_of(record)]
+        told = {event.id: [*endpoints[event.tenant], *hooked.get(event.object_id, ())] for event in row.events}
+        pairs = [(event, e) for event in row.events for e in told[event.id] if e.told_of(event)]
         if pairs and not after(row):
             return None
-        at = self._earlier.times(records, self._clock.now_ms())
-        wanted = [delivery_for(record, e, at[record.id]) for record, e in pairs]
+        at = self._earlier.times(row.events, self._clock.now_ms())
+        parcels = self._parcels(pairs, at)
+        packed = {(parcel.tenant, parcel.endpoint_id) for parcel in parcels}
+        stored = self._stored([delivery_for(event, e, at[event.id]) for event, e in pairs if (e.tenant, e.id) not in packed])
+        self._lookouts.keep({line_of(*one) for one in packed})
+        new = packed | {(one.tenant, one.endpoint_id) for one in stored if one.status == "pending" and not one.attempts}
+        everyone = {(e.tenant, e.id): e for of_one in told.values() for e in of_one}
+        made = [*stored, *(one for parcel in parcels for one in parcel.deliveries(row.events))]
+        return _Told([endpoint for key, endpoint in everyone.items() if key in new], parcels, made)
+
+    def _stored(self, wanted: Sequence[Delivery]) -> list[Delivery]:
+        """The deliveries as they are stored, by now or before."""
         stored = [made for made in made_once(self._store, wanted, by_time=self._by_time) if isinstance(made, Delivery)]
         # What another process made before this one may be in the index or not, as it was with that one.
         own = {one.id for one, mine in zip(stored, wanted, strict=True) if one is mine and self._by_time(one)}
         self._lookouts.keep({line_of(one.tenant, one.endpoint_id) for one in wanted if one.id not in own})
-        self._earlier.told(row, stored)
-        new = {(r.tenant, r.endpoint_id) for r in stored if r.status == "pending" and not r.attempts}
-        everyone = {(e.tenant, e.id): e for of_one in told.values() for e in of_one}
-        return [endpoint for key, endpoint in everyone.items() if key in new]
+        return stored
+
+    def _parcels(self, pairs: Sequence[tuple[Event, WebhookEndpoint]], at: Mapping[str, int]) -> list[Parcel]:
+        """The parcels of a row; none where they are too many for the transaction that removes the row."""
+        by_endpoint: dict[tuple[str, str], list[tuple[Delivery, str]]] = {}
+        for event, endpoint in pairs:
+            first = unsent(event, endpoint.id, at[event.id])
+            if takes_parcels(endpoint) and not self._by_time(first):
+                by_endpoint.setdefault((endpoint.tenant, endpoint.id), []).append((first, event.object_id))
+        found = [parcel for of_one in by_endpoint.values() for parcel in parcels_of(of_one)]
+        return found if len(found) <= _MOST_PARCELS else []
 
     def _by_time(self, delivery: Delivery) -> bool:
         """Whether a first delivery is in the index of time. No message wakes its endpoint where the chain of messages ends."""

@@ -10,9 +10,10 @@ import pytest
 
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_work, line_of
 from chalicelib.domain.webhooks.leases import LEASE_MS
+from chalicelib.domain.webhooks.parcels import Parcel, is_parcel, parcel_of
 from chalicelib.domain.work import LANES, OutboxRow, Work, time_order
 from chalicelib.usecases.base.message_chains import MOST, brought_by
-from chalicelib.usecases.ports.changes import Close, Emit, Save
+from chalicelib.usecases.ports.changes import Emit
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.webhooks.due_sweep import GRACE_MS, LONG_MS, DueSweep
 from chalicelib.usecases.webhooks.lookouts import PERIOD_MS, lookout_work
@@ -52,6 +53,9 @@ class Told(Line):
     def indexed(self) -> list[Work]:
         return [work for lane in map(str, range(LANES)) for work in self.store.work_by_time("delivery", lane, limit=100).items]
 
+    def parcels(self) -> list[Parcel]:
+        return [parcel_of(SHOP, HOOK, work.id) for work in self.store.work if work.kind == "delivery" and is_parcel(work.id)]
+
     def lookouts(self) -> list[Work]:
         return sorted((work for work in self.store.work if work.kind == "lookout"), key=lambda work: work.order)
 
@@ -65,7 +69,7 @@ class Told(Line):
 def test_a_first_delivery_is_in_no_index_and_its_endpoint_has_a_lookout() -> None:
     world = Told()
     world.tell(3)
-    assert world.indexed() == [] and len(world.deliveries("pending")) == 3
+    assert world.indexed() == [] and [len(parcel.events) for parcel in world.parcels()] == [3]
     until = world.clock.now - 1_000 + PERIOD_MS
     assert world.lookouts() == [lookout_work(LANE, until)]
     assert world.queues.wakes == [(HOOK, 0)]
@@ -177,9 +181,10 @@ def test_where_the_chain_of_messages_ends_deliveries_are_in_the_index() -> None:
 
 
 def test_what_another_process_made_and_did_not_live_to_look_after_is_looked_after() -> None:
-    """Also where this one has them in the index itself."""
+    """Also where this one has them in the index itself. The endpoint fails: its deliveries go in no parcel."""
     for lookouts in (True, False):
         world = Told()
+        world.change(failing_since=world.clock.now)
         row = world.emit()
 
         def down(work: Work) -> None:
@@ -224,10 +229,9 @@ def test_a_delivery_at_the_very_end_of_a_period_is_in_it() -> None:
     world = Told()
     world.clock.now += PERIOD_MS - 1_001
     world.tell()
-    (delivery,) = world.deliveries()
-    later = replace(delivery, due_at=world.clock.now + 250)
-    world.store.commit([Save(replace(later, version=2)), Close(delivery_work(delivery))])
-    world.store.work.add(delivery_work(replace(later, version=2)), by_time=False)
+    (parcel,) = world.parcels()
+    world.store.work.remove(parcel.work)
+    world.store.work.add(replace(parcel, at=world.clock.now + 250).work, by_time=False)
     world.queues.wakes.clear()
     world.minutes(2)
     assert (HOOK, 0) in world.queues.wakes
