@@ -10,60 +10,20 @@ import pytest
 
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_work, line_of
 from chalicelib.domain.webhooks.leases import LEASE_MS
-from chalicelib.domain.webhooks.parcels import Parcel, is_parcel, parcel_of
-from chalicelib.domain.work import LANES, OutboxRow, Work, time_order
+from chalicelib.domain.work import OutboxRow, Work, time_order
 from chalicelib.usecases.base.message_chains import MOST, brought_by
-from chalicelib.usecases.ports.changes import Emit
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.webhooks.due_sweep import GRACE_MS, LONG_MS, DueSweep
 from chalicelib.usecases.webhooks.lookouts import PERIOD_MS, lookout_work
 from chalicelib.usecases.webhooks.relay import Relay
 from tests.support.memory_store import Cuts
-from tests.support.webhooks import NOW, SHOP, a_row, an_event
-from tests.unit.webhooks.line import BAD, HOOK, OK, Line
+from tests.support.webhooks import SHOP
+from tests.unit.webhooks.line import BAD, HOOK, OK
+from tests.unit.webhooks.told import MINUTE, Told
 
-MINUTE = 60_000
 LANE = line_of(SHOP, HOOK)
 FOUND_MS = 150_000
 """How late a delivery may be found whose message was lost, with a schedule each minute."""
-
-
-class Told(Line):
-    """An endpoint that is told of events by a relay with lookouts."""
-
-    def __init__(self, *answers: Any) -> None:
-        super().__init__(0, *answers)
-        self.clock.now = NOW - NOW % PERIOD_MS + 1_000
-        self.relay = self.relay_on(self.store)
-        self.count = 0
-
-    def relay_on(self, store: Any, queues: Any = None) -> Relay:
-        return Relay(store, queues or self.queues, self.clock, lookouts=True)
-
-    def emit(self, events: int = 1) -> OutboxRow:
-        self.count += 1
-        told = [replace(an_event(f"evt_{self.count}_{n}"), object_id=f"inv_{self.count}_{n}") for n in range(events)]
-        row = a_row(*told, id=f"out_{self.count}", at=self.clock.now)
-        self.store.commit([Emit(row)])
-        return row
-
-    def tell(self, events: int = 1) -> None:
-        assert self.relay.tell(self.emit(events).id)
-
-    def indexed(self) -> list[Work]:
-        return [work for lane in map(str, range(LANES)) for work in self.store.work_by_time("delivery", lane, limit=100).items]
-
-    def parcels(self) -> list[Parcel]:
-        return [parcel_of(SHOP, HOOK, work.id) for work in self.store.work if work.kind == "delivery" and is_parcel(work.id)]
-
-    def lookouts(self) -> list[Work]:
-        return sorted((work for work in self.store.work if work.kind == "lookout"), key=lambda work: work.order)
-
-    def minutes(self, count: int) -> None:
-        """The schedule, and nothing that it asks for."""
-        for _ in range(count):
-            self.clock.pass_ms(MINUTE)
-            self.sweep.run()
 
 
 def test_a_first_delivery_is_in_no_index_and_its_endpoint_has_a_lookout() -> None:
