@@ -208,6 +208,8 @@ FUNCTIONS: dict[str, Rights] = {
             "webhooks": (*READ, *PUT, "ConditionCheckItem"),
         },
         log_names=("-relay",),
+        # How many endpoints a merchant has, which tells whether those that are remembered are all.
+        only={"tenants": ("tally#", GET)},
         # Its own queue: a job of redelivery goes on in another message.
         sends=("relay", *DELIVERIES, "payouts.fifo", "collections.fifo"),
         consumes="relay",

@@ -93,7 +93,8 @@ class Command:
 class OutboxRow:
     """The messages of one transaction: events for the merchant, commands for queues. `at` in milliseconds since 1970.
 
-    `hooks` are the webhooks that invoices among the events' objects, or refunds, have of their own; None where none has.
+    `hooks` are the webhooks that invoices among the events' objects, or refunds, have of their own; None where none has. `apart`:
+    the events were stored in the same transaction, and are here without their data; None: the relay stores them.
     """
 
     id: str
@@ -101,6 +102,7 @@ class OutboxRow:
     events: tuple[Event, ...]
     commands: tuple[Command, ...] = ()
     hooks: tuple[Hooked, ...] | None = None
+    apart: bool | None = None
 
     @property
     def is_forged(self) -> bool:
@@ -181,6 +183,11 @@ def as_one_item(row: OutboxRow) -> OutboxRow:
     prefix, _, rest = row.id.partition("_")
     fits = prefix == _TWO_ITEMS and _time_in(row.id) == row.at
     return replace(row, id=f"{ONE_ITEM}_{rest}") if fits else row
+
+
+def with_events_apart(row: OutboxRow) -> OutboxRow:
+    """`row` as it lies beside its events, which are stored in its transaction."""
+    return replace(row, events=tuple(replace(event, data={}) for event in row.events), apart=True)
 
 
 def one_item_work(outbox_id: str) -> Work:

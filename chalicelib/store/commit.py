@@ -17,7 +17,7 @@ from chalicelib.domain.chain import BlockDeposits, ScanEpoch
 from chalicelib.domain.ids import AssetId, NetworkId, asset_parts
 from chalicelib.domain.ledger import Book, WalletBalance
 from chalicelib.domain.merchants.activity import Activity
-from chalicelib.domain.work import Work, is_one_item, outbox_work
+from chalicelib.domain.work import Work, is_one_item, outbox_work, with_events_apart
 from chalicelib.store import access, alone, unheard
 from chalicelib.store.models import Models, WorkItem
 from chalicelib.store.schema import key_of, where_is, work_by_time, work_key
@@ -66,8 +66,10 @@ class _Plan:
     order: `owners` keeps the same four groups.
     """
 
-    def __init__(self, models: Models, token: str, direct: Emit | None, now_ms: int) -> None:
-        self.models, self.direct, self.now_ms = models, direct, now_ms
+    def __init__(self, models: Models, token: str, direct: Emit | None, now_ms: int, *, apart: bool) -> None:
+        self.models, self.direct, self.now_ms, self.apart = models, direct, now_ms, apart
+        self.events = 0
+        """Items of events beside their outbox rows."""
         self.transaction = TransactWrite(connection=models.connection, client_request_token=token)
         self.owners: tuple[list[Change], list[Change], list[Change], list[Change]] = ([], [], [], [])
 
@@ -118,15 +120,17 @@ class _Plan:
             raise
 
 
-def write(models: Models, changes: Sequence[Change], token: str, direct: Emit | None = None, now_ms: int = 0) -> None:
+def write(
+    models: Models, changes: Sequence[Change], token: str, direct: Emit | None = None, now_ms: int = 0, *, apart: bool = True
+) -> None:
     """Commit `changes`. Raises Conflict with the first change whose condition failed, Busy, Unstorable, pynamodb's and botocore's
     errors.
 
     `token` makes a retry safe for ten minutes: what was committed under it already is answered as done (ClientRequestToken). The
     events of `direct` are stored without an outbox row; raises Heard where they must not be. `now_ms`: the machines'
-    time.
+    time. `apart`: events lie beside outbox rows of one item, where there is room.
     """
-    plan = _Plan(models, token, direct, now_ms)
+    plan = _Plan(models, token, direct, now_ms, apart=apart)
     wallets: dict[_Wallet, _Moved] = {}
     for change in added_up(changes):
         _put_in(plan, change)
@@ -141,10 +145,13 @@ def write(models: Models, changes: Sequence[Change], token: str, direct: Emit | 
     for place, moved in sorted(wallets.items(), key=lambda entry: entry[0]):
         _move_wallet(plan, place, moved)
     owners = [change for group in plan.owners for change in group]
-    if sum(_counts(change) and change is not direct for change in owners) + (0 if direct is None else _EMITTED) > MOST_ITEMS:
+    counted = sum(_counts(change) and change is not direct for change in owners) - plan.events
+    if counted + (0 if direct is None else _EMITTED) > MOST_ITEMS:
         raise ValueError(f"a transaction has at most {MOST_ITEMS} items")
-    if direct is not None and len(owners) > unheard.MOST_DIRECT:
+    if len(owners) > unheard.MOST_DIRECT and direct is not None:
         raise Heard(0)
+    if len(owners) > unheard.MOST_DIRECT and plan.events:
+        return write(models, changes, token, now_ms=now_ms, apart=False)
     try:
         if not alone.saved(plan):
             plan.run()
@@ -268,10 +275,15 @@ def _emit(plan: _Plan, change: Emit) -> None:
     if change is plan.direct:
         unheard.put_in(plan, change, _open, plan.now_ms)
         return
-    item = plan.models.item(change.row)
+    row, one = change.row, is_one_item(change.row.id)
+    if one and plan.apart:
+        row, before = with_events_apart(row), len(plan.owners[2])
+        unheard.put_events(plan, change, plan.now_ms)
+        plan.events += len(plan.owners[2]) - before
+    item = plan.models.item(row)
     plan.put(change, item, type(item).pk.does_not_exist())
-    if not is_one_item(change.row.id):
-        _open(plan, change, outbox_work(change.row))
+    if not one:
+        _open(plan, change, outbox_work(row))
 
 
 def _open(plan: _Plan, change: Change, work: Any, *, anew: bool = True) -> None:

@@ -223,10 +223,10 @@ class DynamoStore:
 
         if self._settings.one_item_outbox:
             changes = [Emit(as_one_item(change.row)) if isinstance(change, Emit) else change for change in changes]
-        token, direct = str(uuid.uuid4()), self._listeners.direct(changes)
+        token, direct, now_ms = str(uuid.uuid4()), self._listeners.direct(changes), self._listeners.now_ms()
         for attempt in range(_BUSY_TRIES):
             try:
-                commits.write(self.models, changes, token, direct, 0 if direct is None else self._listeners.now_ms())
+                commits.write(self.models, changes, token, direct, now_ms)
             except commits.Busy:
                 time.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - spreads retries, guards nothing
             except Heard as heard:

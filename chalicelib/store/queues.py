@@ -38,7 +38,10 @@ class SqsQueues:
         `group` is the row's merchant, so that other merchants' rows do not wait for it: the queue is a fair one, as in `wake`.
         """
         try:
-            self._send("relay", {"id": outbox_id}, **({"MessageGroupId": group} if group else {}))
+            if group is None:
+                self._send("relay", {"id": outbox_id})
+            else:
+                self._send("relay", {"id": outbox_id, "tenant": group}, MessageGroupId=group)
         except Unavailable:
             log.warning("no message for outbox row %s: the sweep tells it", outbox_id)
 

@@ -118,17 +118,23 @@ def put_in(plan: Any, change: Emit, open_: Callable[..., None], now_ms: int) -> 
     """What the relay makes of an outbox row where its merchant has no endpoint, on the condition that this is so. `open_` puts
     work in, which may be open already. Events are kept from `now_ms` on, the machines' time: the test realm's may be
     years ahead."""
-    from chalicelib.domain.times import iso
-    from chalicelib.domain.webhooks.endpoints import event_record
     from chalicelib.usecases.wallets.sweep_candidates import hint_work
 
-    models, row = plan.models, change.row
-    tally: Any = models.of(Tally)
+    row = change.row
+    tally: Any = plan.models.of(Tally)
     nobody = tally.pk.does_not_exist() | (tally.f_count == 0)
     plan.check(change, tally, key_of(Tally, {"tenant": str(row.tenant), "of": OF}), nobody)
-    for event in row.events:
-        item = models.item(event_record(event, iso(event.at), now_ms))
-        plan.put(change, item, type(item).pk.does_not_exist())
+    put_events(plan, change, now_ms)
     # A transaction may have an item only once.
     for command in {(each.group, each.body["id"]): each for each in row.commands}.values():
         open_(plan, change, hint_work(NetworkId(command.group), command.body["id"]), anew=False)
+
+
+def put_events(plan: Any, change: Emit, now_ms: int) -> None:
+    """Put the events of a row in the transaction, as the relay would store them."""
+    from chalicelib.domain.times import iso
+    from chalicelib.domain.webhooks.endpoints import event_record
+
+    for event in change.row.events:
+        item = plan.models.item(event_record(event, iso(event.at), now_ms))
+        plan.put(change, item, type(item).pk.does_not_exist())

@@ -18,4 +18,5 @@ def handle(body: str) -> None:
         services().redelivery_run.carry(TenantId(tenant), job)
     else:
         (row,) = fields(body, "id")
-        services().relay.tell(row)
+        tenant = message.get("tenant")
+        services().relay.tell(row, TenantId(tenant) if isinstance(tenant, str) else None)

@@ -11,8 +11,19 @@ import pytest
 
 from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.webhooks.endpoints import EventRecord
-from chalicelib.domain.work import LANES, Command, OutboxRow, Work, as_one_item, outbox_id, outbox_work, time_order
+from chalicelib.domain.work import (
+    LANES,
+    Command,
+    OutboxRow,
+    Work,
+    as_one_item,
+    outbox_id,
+    outbox_work,
+    time_order,
+    with_events_apart,
+)
 from chalicelib.settings import Settings
+from chalicelib.store import unheard
 from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases.ports.changes import Close, Conflict, Emit, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
@@ -48,7 +59,7 @@ def test_a_row_is_one_item_or_two_and_either_is_found_by_everybody(aws: LocalAws
     for one in (False, True):
         row = a_true_row("invoice.created", at=NOW + one)
         store(one).commit([Emit(row)])
-        stored = as_one_item(row) if one else row
+        stored = with_events_apart(as_one_item(row)) if one else row
         for reader in (store(False), store(True)):
             assert reader.get(OutboxRow, id=stored.id) == stored
             assert reader.get_many([(OutboxRow, {"id": stored.id})]) == [stored]
@@ -106,10 +117,10 @@ def test_a_version_that_does_not_know_it_leaves_it_to_those_that_do(aws: LocalAw
 def test_a_later_row_of_two_items_is_told_behind_an_earlier_one_of_one_item(aws: LocalAws) -> None:
     wired = services()
     now = wired.clock.now_ms()
-    first, second = a_true_row("invoice.created", at=now - 9_000), a_true_row("invoice.completed", at=now - 8_000)
-    second = replace(second, events=tuple(replace(event, sequence=2) for event in second.events))
     wired.store.commit([Save(a_listener()), Save(an_endpoint("wh_1"))])
     for writers in ((True, False), (False, True)):
+        first, second = a_true_row("invoice.created", at=now - 9_000), a_true_row("invoice.completed", at=now - 8_000)
+        second = replace(second, events=tuple(replace(event, sequence=2) for event in second.events))
         rows = [as_one_item(row) if one else row for row, one in zip((first, second), writers, strict=True)]
         for row, one in zip(rows, writers, strict=True):
             store(one).commit([Emit(row)])
@@ -176,7 +187,7 @@ def test_closing_what_is_left_of_it_removes_it_alone(aws: LocalAws) -> None:
     for each in (row, other):
         store(True).commit([Emit(each)])
     store(True).commit([Close(outbox_work(row))])
-    assert list(store(True).every(OutboxRow)) == [other]
+    assert list(store(True).every(OutboxRow)) == [with_events_apart(other)]
     assert not store(True).remove(OutboxRow, id=row.id) and store(True).remove(OutboxRow, id=other.id)
 
 
@@ -197,3 +208,42 @@ def test_real_money_is_not_told_so_unless_the_operator_says_it(monkeypatch: pyte
         if said is not None:
             monkeypatch.setenv("ONE_ITEM_OUTBOX", said)
         assert Settings.from_environment().one_item_outbox is wanted
+
+
+def test_its_events_lie_beside_it_and_the_relay_stores_none(aws: LocalAws) -> None:
+    wired = services()
+    row = a_true_row("invoice.created", "invoice.completed")
+    wired.store.commit([Save(a_listener()), Save(an_endpoint("wh_1"))])
+    store(True).commit([Emit(row)])
+    beside = sorted(wired.store.every(EventRecord), key=lambda event: (event.at, event.sequence))
+    assert [(event.name, event.sequence) for event in beside] == [("invoice.created", 1), ("invoice.completed", 2)]
+    with patch.object(DynamoStore, "put_all", side_effect=AssertionError("they are there")):
+        assert wired.relay.tell(as_one_item(row).id)
+    store(False).commit([Emit(two := a_true_row("invoice.created", "invoice.completed", at=NOW + 1))])
+    assert wired.relay.tell(two.id)
+    there = sorted(wired.store.every(EventRecord), key=lambda event: (event.at, event.sequence))
+    assert there[:2] == beside and [event.body.replace(two.events[n].id, beside[n].id) for n, event in enumerate(there[2:])] == [
+        event.body.replace(".006Z", ".007Z") for event in beside
+    ]
+
+
+def test_a_commit_with_no_room_for_its_events_leaves_them_to_the_relay(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So does a version that does not know that they may lie beside it."""
+    wired = services()
+    row = a_true_row("invoice.created", "invoice.completed")
+    wired.store.commit([Save(a_listener()), Save(an_endpoint("wh_1"))])
+    monkeypatch.setattr(unheard, "MOST_DIRECT", 2)
+    store(True).commit([Emit(row)])
+    assert list(wired.store.every(OutboxRow)) == [as_one_item(row)] and not list(wired.store.every(EventRecord))
+    assert wired.relay.tell(as_one_item(row).id)
+    assert len(list(wired.store.every(EventRecord))) == 2
+
+
+def test_a_refused_commit_leaves_no_event(aws: LocalAws) -> None:
+    wired = services()
+    work = Work("deposit", "test:ethereum", "1", "dep_1")
+    wired.store.commit([Save(a_listener()), Open(work)])
+    with pytest.raises(Conflict) as caught:
+        store(True).commit([Open(work), Emit(a_true_row("invoice.created"))])
+    assert caught.value.change == Open(work)
+    assert not list(wired.store.every(EventRecord)) and not list(wired.store.every(OutboxRow))
