@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chalicelib.domain import ledger
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import RatesOf
-from chalicelib.domain.deposits.deposits import HELD, SET_ASIDE, Deposit, deposit_work
+from chalicelib.domain.deposits.deposits import GREY_LISTED, HELD, SET_ASIDE, Deposit, deposit_work
 from chalicelib.domain.deposits.sums import fits, posted_sums
 from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.versions import next_version
-from chalicelib.usecases.base.awaited import awaiting
+from chalicelib.usecases.base.awaited import Owned, awaiting, balance_keys, owned_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views, views_now
@@ -44,6 +44,14 @@ class Step(NamedTuple):
     changes: list[Change]
 
 
+class _Facts(NamedTuple):
+    """A deposit's flags as its sender stands on the grey list now, what its merchant owns of its coin, and its invoice."""
+
+    flags: tuple[str, ...]
+    owned: Owned | None
+    invoice: Invoice | None
+
+
 class DepositCrediting:
     def __init__(
         self,
@@ -69,10 +77,7 @@ class DepositCrediting:
                 return
             now = self._clock.now_ms()
             news = News(now)
-            flags = self._screening.flags(network, before)
-            owned = None if before.tenant is None or before.below_minimum else self._book.owned(before.tenant, before)
-            # The ten items of the transaction have no room for the stock of a link.
-            invoice = self._book.invoice(before.tenant, before.invoice_id, with_stock=False)
+            flags, owned, invoice = self._facts(network, before)
             # There was room when it was seen; what came since by another way may have taken it.
             there = posted_sums(before, None if owned is None else owned.balance, invoice, self._book.wallet(network, before))
             if before.set_aside or not fits(before.amount, there):
@@ -89,6 +94,23 @@ class DepositCrediting:
             take_again(self._store, invoice, now, tip)
 
         until_settled(decide)
+
+    def _facts(self, network: Network, before: Deposit) -> _Facts:
+        """What crediting a deposit rests on, in one read. Without the stock of its invoice's link, for which the ten items of the
+        transaction have no room."""
+        wanted: dict[str, tuple[type[Any], dict[str, str]]] = {}
+        tenant, flags = before.tenant, before.flags
+        if before.sender and GREY_LISTED not in flags:
+            wanted["grey"] = self._screening.grey_key(network, before)
+        if tenant is not None and before.invoice_id is not None:
+            wanted["invoice"] = (Invoice, {"tenant": tenant, "id": before.invoice_id})
+        balance = [] if tenant is None or before.below_minimum else balance_keys(tenant, before.asset)
+        keys = [*wanted.values(), *balance]
+        found = self._store.get_many(keys) if keys else []
+        named = dict(zip(wanted, found, strict=False))
+        flags = (*flags, GREY_LISTED) if named.get("grey") is not None else flags
+        owned = owned_of(tenant, before.asset, found[len(wanted) :]) if tenant is not None and balance else None
+        return _Facts(flags, owned, named.get("invoice"))
 
     def step(
         self, news: News, network: Network, before: Deposit, flags: tuple[str, ...], invoice: Invoice | None, tip: int, epoch: int
