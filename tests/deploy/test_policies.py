@@ -261,7 +261,8 @@ def test_the_condition_is_what_opening_the_seed_really_sends() -> None:
 
 def test_each_function_reaches_only_its_tables() -> None:
     reached = {function: tables(function) for function in FUNCTIONS}
-    assert reached["deliver"] - {"chain"} == reached["relay"] == {"work", "events", "webhooks"}
+    assert reached["deliver"] - {"chain"} == reached["relay"] - {"tenants"} == {"work", "events", "webhooks"}
+    assert FUNCTIONS["relay"].only["tenants"][0] == "tally#", "how many endpoints there are, and no merchant or key"
     assert FUNCTIONS["deliver"].only["chain"] == ("clock#", ("GetItem",)), "how far the sandbox is ahead, and nothing of money"
     assert not reached["housekeeping"] & MONEY_TABLES
     assert not reached["poll"] & {"custody", "webhooks"}
