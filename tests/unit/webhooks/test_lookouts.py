@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -231,3 +233,24 @@ def test_lookouts_that_wait_too_long_for_their_turn_are_an_alarm(caplog: pytest.
     world.store.open_work = slow  # type: ignore[method-assign]
     world.sweep.run()
     assert "ALARM the sweep of webhook deliveries did not come to the end" in caplog.text
+
+
+def test_a_function_that_opens_parcels_has_ended_when_the_schedule_looks_for_them() -> None:
+    """It keeps the lookout first: were it to take longer, the lookout would be over before the parcel is there."""
+    functions = json.loads((Path(__file__).parents[3] / ".chalice/config.json").read_text())["lambda_functions"]
+    for name in ("relay", "housekeeping"):
+        assert functions[name]["lambda_timeout"] * 1_000 <= GRACE_MS
+
+
+def test_the_lookout_is_there_before_the_parcel() -> None:
+    world = Told()
+    row = world.emit()
+    there = []
+    real = world.store.commit
+
+    def commit(changes: Any) -> None:
+        there.append(len(world.lookouts()))
+        real(changes)
+
+    world.store.commit = commit  # type: ignore[method-assign]
+    assert world.relay.tell(row.id) and there == [1]
