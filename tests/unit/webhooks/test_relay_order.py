@@ -516,10 +516,10 @@ def test_histories_of_failing_relays_side_by_side(seed: int) -> None:
             faults = (*faults, Before(rng.randint(1, 8), act))
         for fault in faults:
             store = fault.around(store)
-        relay._store = relay._earlier._store = store
+        relay._store = relay._earlier._store = relay._listeners._store = store
         with suppress(Unavailable):
             relay.tell(row.id)
-        relay._store = relay._earlier._store = shop.store
+        relay._store = relay._earlier._store = relay._listeners._store = shop.store
 
     def take() -> None:
         shop.take()
