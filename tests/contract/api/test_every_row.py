@@ -86,6 +86,12 @@ class Caller:
         body = {"url": "http://127.0.0.1:9999/hook", "events": ["invoice.created"], "secret": "0123456789abcdef"}
         return self.ok(201, "POST", "/v1/webhooks", body)["data"]
 
+    def waiting_webhook(self) -> Any:
+        """One whose deliveries are listed before they are sent."""
+        made = self.webhook()
+        self.ok(200, "PUT", f"/v1/webhooks/{made['id']}", {"status": "paused"})
+        return made
+
     def token(self) -> str:
         body = {"network": "ethereum", "symbol": "TKN", "name": "Token", "decimals": 8}
         return str(self.ok(201, "POST", "/v1/sandbox/tokens", body)["data"]["contractAddress"])
@@ -856,7 +862,7 @@ def _(a: Caller) -> None:
 
 @row("Decisions", "GET", "/webhooks/{id}/deliveries")
 def _(a: Caller) -> None:
-    made = a.webhook()
+    made = a.waiting_webhook()
     a.invoice()
     a.stack.drain(only=("relay",), hurry=True)
     (found,) = enveloped(a.ok(200, "GET", f"/v1/webhooks/{made['id']}/deliveries"), paginated=True)
@@ -865,7 +871,7 @@ def _(a: Caller) -> None:
 
 @row("Decisions", "POST", "/webhooks/deliveries/{id}/redeliver")
 def _(a: Caller) -> None:
-    made = a.webhook()
+    made = a.waiting_webhook()
     a.invoice()
     a.stack.drain(only=("relay",), hurry=True)
     (found,) = enveloped(a.ok(200, "GET", f"/v1/webhooks/{made['id']}/deliveries"), paginated=True)
