@@ -162,7 +162,11 @@ async function day(endpoint) {
   let choice = await customer.chooses(await shop.order(exact, "49.90"));
   await customer.pays(choice, choice.missing);
   await shop.until(exact, "shipped");
-  const [sent] = await call("GET", `/webhooks/${endpoint}/deliveries?event=invoice.completed&limit=1`);
+  let sent;
+  while (!sent) {
+    [sent] = await call("GET", `/webhooks/${endpoint}/deliveries?event=invoice.completed&limit=1`);
+    if (!sent) await new Promise((done) => setTimeout(done, 50)); // a delivery is listed once its first attempt is over
+  }
   await call("POST", `/webhooks/deliveries/${sent.id}/redeliver`); // comes again, and changes nothing
 
   choice = await customer.chooses(await shop.order(over, "20"));

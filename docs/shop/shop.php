@@ -209,8 +209,10 @@ function day(string $hook): void
     $choice = chooses(order($exact, "49.90"));
     pays($choice, $choice["missing"]);
     until($exact, "shipped");
-    [$sent] = call("GET", "/webhooks/$hook/deliveries?event=invoice.completed&limit=1");
-    call("POST", "/webhooks/deliveries/{$sent['id']}/redeliver"); // comes again, and changes nothing
+    while (!($sent = call("GET", "/webhooks/$hook/deliveries?event=invoice.completed&limit=1"))) {
+        usleep(50_000); // a delivery is listed once its first attempt is over
+    }
+    call("POST", "/webhooks/deliveries/{$sent[0]['id']}/redeliver"); // comes again, and changes nothing
 
     $choice = chooses(order($over, "20"));
     pays($choice, "8"); // in two parts, and too much

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.wiring import services
 from infra.local import queues
 from infra.local.keeper import free_port
 from infra.local.pump import Pump
@@ -162,6 +163,11 @@ class Reader:
         assert self.completions() == 1, "an event that comes again is handled once"
 
 
+def all_recorded() -> bool:
+    """Whether nothing of what was sent waits for its record: then it is listed."""
+    return not [work for work in services().store.every_work() if work.kind == "delivery"]
+
+
 def until(holding: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + 30
     while not holding():
@@ -175,6 +181,7 @@ def test_the_commands_take_a_shop_through_its_day(stack: Stack, port: int, tmp_p
         for commands, shown in blocks(PAGE):
             if "/redeliver" in commands:
                 until(lambda: reader.completions() == 1, "the receiver prints invoice.completed")
+                until(all_recorded, "what it took is recorded")
             reader.follow(commands, shown)
 
 
