@@ -110,6 +110,17 @@ def test_an_invoice_that_waits_for_nothing_makes_none_busy(shop: Shop) -> None:
     assert not busy()
 
 
+def test_a_page_of_a_confirming_invoice_keeps_its_network_busy(shop: Shop) -> None:
+    """Also where no poll has come for a while that saw its payment."""
+    invoice = shop.invoice()
+    shop.pay(invoice["address"], "1")
+    shop.turn()
+    shop.wait(200)
+    assert (shop.status(invoice), busy()) == ("confirming", False)
+    assert shop.stack.call("GET", f"/pay/{invoice['id']}/status").status == 200
+    assert busy()
+
+
 def test_a_choice_makes_the_network_of_its_coin_busy(shop: Shop) -> None:
     made = shop.post("/v1/invoices", {"fiatAmount": "10", "fiatCurrency": "USD", "accept": [{"coin": "eth"}, {"coin": "trx"}]})
     assert made.status == 201, made.body
