@@ -15,6 +15,7 @@ from chalicelib.domain.invoices.totals import InvoiceTotals, awaited_key
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.endpoints import EventRecord
+from chalicelib.usecases.base.awaited import with_awaited
 from chalicelib.usecases.ports.changes import Add, Save
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
@@ -102,6 +103,9 @@ def test_an_earlier_version_saw_it_and_we_credit_it(shop: Shop) -> None:
     shop.turn()
     assert shop.balance() == {"available": "1", "frozen": "0", "pending": "0"}
     assert [balance.pending for balance in balances()] == [ETHER], "the shard is as much below zero"
+    (balance,) = balances()
+    before = Balance(balance.tenant, balance.asset)
+    assert with_awaited(services().store, before).pending == 0, "read before it was seen, the shards after it was credited"
 
 
 def test_we_saw_it_and_an_earlier_version_credits_it(shop: Shop) -> None:

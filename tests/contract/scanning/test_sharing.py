@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -15,7 +16,9 @@ import pytest
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import AssetId, TenantId
+from chalicelib.domain.kill_switch import PaymentSwitch
 from chalicelib.domain.ledger import Balance, JournalEntry
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.deposits import groups
 from chalicelib.usecases.deposits.groups import DepositGroups
@@ -236,6 +239,27 @@ def test_a_message_of_a_block_that_fell_out(crowd: Crowd) -> None:
         handle(share)
     handle(Share(NETWORK, deposits=tuple(deposit.id for deposit in crowd.deposits())).body())
     assert {deposit.status for deposit in crowd.deposits()} == {"orphaned"} and not crowd.credited()
+    crowd.shop.whole()
+
+
+def test_a_message_waits_for_a_restore_and_for_a_network_that_is_off(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd.poll()
+    crowd.shop.chain.mine(CONFIRMATIONS)
+    with monkeypatch.context() as patch:
+        patch.setattr(confirming.Confirming, "confirm", lambda *_: None)
+        crowd.poll()
+    share = Share(NETWORK, deposits=tuple(deposit.id for deposit in crowd.deposits())).body()
+    restored = PaymentSwitch("live", put_back=1, version=1)
+    services().store.commit([Save(restored)])
+    handle(share)
+    assert crowd.recorded(), "nothing is credited during a restore"
+    services().store.commit([Save(replace(next_version(restored), put_back=None))])
+    for status, credited in (("inactive", False), ("active", True)):
+        asked = {"network": "litecoin", "status": status}
+        assert crowd.shop.stack.call("PUT", "/v1/networks", crowd.shop.stack.keys["admin_live"], json=asked).status == 200
+        handle(share)
+        assert crowd.recorded() != credited
+    assert crowd.credited()
     crowd.shop.whole()
 
 
