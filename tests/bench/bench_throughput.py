@@ -94,7 +94,7 @@ def measured(stack: Stack, keys: Iterator[str], *, confirm: bool, groups: bool) 
         for units in (False,) * ROUNDS + (True,):
             with pytest.MonkeyPatch.context() as patch:
                 if not groups:
-                    patch.setattr(DepositGroups, "detect", lambda self, network, coin, scanned, members, *_: members)
+                    patch.setattr(DepositGroups, "detect", lambda self, network, coin, scanned, members, *_, **__: members)
                     patch.setattr(DepositGroups, "confirm", lambda self, network, keys, *_: keys)
                 shop = block_of(stack, keys, count, patch)
                 if confirm:

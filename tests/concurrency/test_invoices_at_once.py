@@ -63,9 +63,9 @@ def race(crowd: Crowd, count: int) -> tuple[list[dict[str, Any]], list[Any]]:
         crowd.pay(invoice["address"], "1" if n % 2 else "0.4", "ftm")
     begun, ways = Event(), {name: getattr(Deposits, name) for name in ("detect", "detect_together")}
 
-    def seen(name: str, self: Deposits, *given: Any) -> Any:
+    def seen(name: str, self: Deposits, *given: Any, **named: Any) -> Any:
         begun.set()
-        return ways[name](self, *given)
+        return ways[name](self, *given, **named)
 
     def cancel(invoice: dict[str, Any]) -> Response:
         begun.wait(30)
@@ -73,7 +73,7 @@ def race(crowd: Crowd, count: int) -> tuple[list[dict[str, Any]], list[Any]]:
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ways:
-            patch.setattr(Deposits, name, lambda self, *given, name=name: seen(name, self, *given))
+            patch.setattr(Deposits, name, lambda self, *given, name=name, **named: seen(name, self, *given, **named))
         _, _, *answers = at_once([crowd.poll, crowd.poll, *(partial(cancel, invoice) for invoice in reversed(made))], threads=3)
     answers.reverse()
     crowd.poll()

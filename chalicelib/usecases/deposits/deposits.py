@@ -251,10 +251,17 @@ class Deposits:
         self._crediting.confirm(network, key, block_hash, tip, epoch)
 
     def detect_together(
-        self, network: Network, coin: Coin, scanned: Scanned, members: Sequence[Member], begins: Sequence[Change] = ()
+        self,
+        network: Network,
+        coin: Coin,
+        scanned: Scanned,
+        members: Sequence[Member],
+        begins: Sequence[Change] = (),
+        *,
+        new: bool = False,
     ) -> Sequence[Member]:
         """As `DepositGroups.detect`."""
-        return self._groups.detect(network, coin, scanned, members, begins)
+        return self._groups.detect(network, coin, scanned, members, begins, new=new)
 
     def prepare_together(self, network: Network, keys: Sequence[str], block_hash: str, tip: int, epoch: int) -> Prepared:
         """As `DepositGroups.prepare`, while another group of the merchant and coin is being credited."""

@@ -95,16 +95,23 @@ class DepositGroups:
         self._screening, self._book, self._sight, self._crediting = screening, book, sight, crediting
 
     def detect(
-        self, network: Network, coin: Coin, scanned: Scanned, members: Sequence[Member], begins: Sequence[Change] = ()
+        self,
+        network: Network,
+        coin: Coin,
+        scanned: Scanned,
+        members: Sequence[Member],
+        begins: Sequence[Change] = (),
+        *,
+        new: bool = False,
     ) -> Sequence[Member]:
         """Record movements of `coin` to one merchant, proven to have happened in the block of `scanned`, in one transaction; those
         that have to be recorded one by one, all of them where another worker was at a record of theirs.
 
-        With `begins`, the changes that begin the block's list of these members, none of which was known a moment ago, it is all of
-        them, be it one, or none. Raises Conflict where a reorganisation dropped the block (`AtPart`), or was followed (`AtEpoch`),
-        Unavailable.
+        `new`: none of their deposits was known a moment ago; one that is by now lets nothing be committed. With `begins`, the
+        changes that begin the block's list of these members, which are new, it is all of them, be it one, or none. Raises Conflict
+        where a reorganisation dropped the block (`AtPart`), or was followed (`AtEpoch`), Unavailable.
         """
-        keys: list[_Key] = [] if begins else [(Deposit, {"id": member.id}) for member in members]
+        keys: list[_Key] = [] if begins or new else [(Deposit, {"id": member.id}) for member in members]
         known = self._store.get_many(keys) if keys else [None] * len(members)
         seen = [
             replace(self._sight.seen(network, coin, m.transfer, m.owner, scanned), id=m.id)

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import takewhile
+from itertools import chain, count, takewhile
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chalicelib.domain.addresses.addresses import Watched
 from chalicelib.domain.catalogue.catalogue import Coin
@@ -53,12 +53,14 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The addresses and coins of ours that the blocks of one call are compared with, and what can not be stored of the block."""
+    """The addresses and coins of ours that a block is compared with, what of it can not be stored, and the deposits of it that were
+    read, by their ids."""
 
     watched: dict[str, Watched]
     contracts: dict[str, Coin]
     native: Coin
     poison: Poison
+    read: dict[str, Deposit | None]
 
 
 class Recorder:
@@ -113,10 +115,11 @@ class Recorder:
             mine, behind = in_turn(mine, lambda t: t.recipient), list[Transfer]()
             if most is not None:
                 mine, behind = shared_out(mine, lambda t: watched[t.recipient].tenant or t.recipient, most)
-            mine, behind = self._unknown(block, mine), self._unknown(block, behind)
+            poison = Poison(self._network.id, block)
+            known = _Known(watched, contracts, native, poison, {})
+            mine, behind = self._unknown(block, mine, known), self._unknown(block, behind, known)
             proven = self._proven(block, mine, comes_again) if mine else []
-            scanned, poison = Scanned(block, epoch, claim, tip), Poison(self._network.id, block)
-            known = _Known(watched, contracts, native, poison)
+            scanned = Scanned(block, epoch, claim, tip)
             if (proven or behind) and not self._store_block(scanned, proven, behind, known, twins, may_begin):
                 return Recorded(place, tuple(crowded))
             if poison.failures:
@@ -127,15 +130,19 @@ class Recorder:
                 crowded.append(block)
         return Recorded(len(blocks), tuple(crowded))
 
-    def _unknown(self, block: Block, mine: list[Transfer]) -> list[Transfer]:
-        """Without those that are stored as being in this very block, where it is worth looking."""
-        if len(mine) <= _FEW:
-            return mine
-        keys: list[tuple[type[Any], dict[str, str]]] = [
-            (Deposit, {"id": deposit_id(self._network.id, t.txid, t.position)}) for t in mine
-        ]
-        stored = self._store.get_many(keys)
-        return [t for t, known in zip(mine, stored, strict=True) if not _stored_as(known, t, block)]
+    def _unknown(self, block: Block, mine: list[Transfer], known: _Known) -> list[Transfer]:
+        """Those of `mine` that their own ids do not name as being in this very block."""
+        ids = [deposit_id(self._network.id, t.txid, t.position) for t in mine]
+        missing = self._missing(block, list(zip(ids, mine, strict=True)), known.read)
+        return [t for id_, t in zip(ids, mine, strict=True) if id_ in missing]
+
+    def _missing(self, block: Block, movements: Sequence[tuple[str, Transfer]], read: dict[str, Deposit | None]) -> set[str]:
+        """The ids of those that are not stored as being in this very block. What was `read` before is taken for true, others may
+        have stored it since; the rest is read where it is worth looking."""
+        unread = [id_ for id_, _ in movements if id_ not in read]
+        if unread and len(movements) > _FEW:
+            read.update(zip(unread, self._store.get_many([(Deposit, {"id": id_}) for id_ in unread]), strict=True))
+        return {id_ for id_, transfer in movements if not _stored_as(read.get(id_), transfer, block)}
 
     def _proven(self, block: Block, mine: list[Transfer], comes_again: bool) -> list[Transfer]:
         """The transfers of `mine` that happened. Raises Contradiction, Unavailable."""
@@ -206,16 +213,18 @@ class Recorder:
     ) -> bool:
         """Whether all of `owned` is stored now. Of many, other functions are asked for all shares but the first; here each share is
         come to all the same, and what they have not stored by then is stored."""
-        sharing, todo = self._sharing, self._not_stored(scanned.block, owned)
+        sharing, todo = self._sharing, self._not_stored(scanned.block, owned, known)
         if sharing is None or not sharing.wanted(len(todo)) or scanned.claim is not None:
             return self._store_some(scanned, todo, known, held, parts, may_begin)
         # By groups: a share does not cut one in two.
         todo = [member for group in grouped(todo, parts) for member in group]
         for share in list(shares(todo))[1:]:
             sharing.ask_recorded(scanned.block, scanned.epoch, [member.transfer.txid for member in share])
+        # Nobody was asked for the first share; others may have stored the rest of the block since it was read.
+        looks = chain([known], (replace(known, read={}) for _ in count()))
         return all(
-            self._store_some(scanned, self._not_stored(scanned.block, list(share)), known, held, parts, may_begin)
-            for share in shares(todo)
+            self._store_some(scanned, self._not_stored(scanned.block, share, look), look, held, parts, may_begin)
+            for share, look in zip(shares(todo), looks, strict=False)
         )
 
     def _store_some(
@@ -239,9 +248,10 @@ class Recorder:
                 in_time[0] = len(begun) == len(group)
             coin = _coin(known, group[0])
             seen = replace(scanned, part=parts[group[0].id])
+            new = all(known.read.get(member.id, member) is None for member in begun)
             left: Sequence[Member] = begun
             if len(begun) > 1:
-                left = poison.together(begun, partial(self._deposits.detect_together, self._network, coin, seen, begun))
+                left = poison.together(begun, partial(self._deposits.detect_together, self._network, coin, seen, begun, new=new))
             for member in left:
                 t, id_, owner = member
                 at = replace(scanned, part=parts[id_])
@@ -262,12 +272,10 @@ class Recorder:
                 found.append(Member(transfer, id_, owner))
         return found
 
-    def _not_stored(self, block: Block, owned: list[Member]) -> list[Member]:
-        """Without those that are stored as being in this very block, where it is worth looking."""
-        if len(owned) <= _FEW:
-            return owned
-        stored = self._store.get_many([(Deposit, {"id": id_}) for _, id_, _ in owned])
-        return [each for each, known in zip(owned, stored, strict=True) if not _stored_as(known, each[0], block)]
+    def _not_stored(self, block: Block, owned: Sequence[Member], known: _Known) -> list[Member]:
+        """Those of `owned` that are not stored as being in this very block."""
+        missing = self._missing(block, [(member.id, member.transfer) for member in owned], known.read)
+        return [member for member in owned if member.id in missing]
 
 
 def _coin(known: _Known, member: Member) -> Coin:

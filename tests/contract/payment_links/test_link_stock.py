@@ -135,7 +135,7 @@ def seen_late(shop: Shop, invoice: dict[str, Any], monkeypatch: pytest.MonkeyPat
     """A payment in time that is seen when its invoice has expired: the clock was faster than the scan."""
     with monkeypatch.context() as patch:
         patch.setattr(Deposits, "detect", lambda self, *given: "nothing")
-        patch.setattr(Deposits, "detect_together", lambda self, *given: ())
+        patch.setattr(Deposits, "detect_together", lambda self, *given, **named: ())
         shop.pay(invoice["address"], "1")
         shop.turn()
         pass_time(shop)

@@ -6,6 +6,7 @@ The chain is `tests.support.fake_coins`; bounds are small, so that eight payment
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
@@ -22,7 +23,7 @@ from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.deposits import groups
 from chalicelib.usecases.deposits.groups import DepositGroups
-from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.scanning import block_lists, confirming, recording, sharing
 from chalicelib.usecases.scanning.sharing import Share
@@ -108,13 +109,67 @@ def test_every_message_is_handled_at_once(crowd: Crowd, monkeypatch: pytest.Monk
     asked: list[int] = []
     real = services().deposits("live").__class__.detect_together
 
-    def counted(self: Any, *args: Any) -> Any:
+    def counted(self: Any, *args: Any, **named: Any) -> Any:
         asked.append(len(args[-1]))
-        return real(self, *args)
+        return real(self, *args, **named)
 
     monkeypatch.setattr(services().deposits("live").__class__, "detect_together", counted)
     crowd.poll()
     assert crowd.recorded() and asked == [2, 2, 2, 2], "three by the messages, and the first by the poll"
+    crowd.confirm()
+    crowd.shop.whole()
+
+
+def reads_of(patch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each deposit is read from here on."""
+    store, reads = services().store, Counter[str]()
+    get_many = store.get_many
+
+    def counted(keys: Any) -> Any:
+        reads.update(key["id"] for kind, key in keys if kind is Deposit)
+        return get_many(keys)
+
+    patch.setattr(store, "get_many", counted)
+    return reads
+
+
+def test_deposits_are_read_once_where_nobody_else_was_asked(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before they are proven. Those that others were asked for are read again: by now they may be stored."""
+    with monkeypatch.context() as patch:
+        reads = reads_of(patch)
+        crowd.poll()
+    assert sorted(reads.values()) == [1] * 2 + [2] * 6 and crowd.recorded()
+    for deposit in crowd.deposits():
+        crowd.shop.chain.pay(deposit.address, COIN)
+    crowd.shop.chain.mine()
+    with monkeypatch.context() as patch:
+        patch.setattr(sharing, "FROM", 100)
+        reads = reads_of(patch)
+        crowd.poll()
+    assert sorted(reads.values()) == [1] * CROWD
+
+
+def test_another_worker_records_what_was_just_read_as_new(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit's condition refuses the poll's group, and nothing is recorded twice."""
+    store, refused = services().store, list[int]()
+    commit = store.commit
+    cursor = store.get(Cursor, network=NETWORK)
+    assert cursor is not None
+
+    def met(changes: Any) -> None:
+        saved = [change.record for change in changes if isinstance(change, Save) and type(change.record) is Deposit]
+        if saved and not refused:
+            refused.append(len(saved))
+            handle(Share(NETWORK, *saved[0].block, cursor.epoch, tuple(deposit.txid for deposit in saved)).body())
+            assert len(crowd.deposits()) == 2
+            with pytest.raises(Conflict):
+                commit(changes)
+        commit(changes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "commit", met)
+        crowd.poll()
+    assert refused == [2] and crowd.recorded()
     crowd.confirm()
     crowd.shop.whole()
 
