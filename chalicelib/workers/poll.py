@@ -125,7 +125,7 @@ class Poll:
 
     def _plan_ticks(self) -> None:
         wired, cursor = services(), self._reached[-1] if self._reached else None
-        wired.ticks.look(self.network, self._began, wired.clock_of(self.network.realm).now_ms(), cursor)
+        wired.ticks.plan(self.network, self._began, wired.clock_of(self.network.realm).now_ms(), cursor)
 
     def read_mempool(self) -> None:
         """Record new mempool transactions, and end those that are gone, with a time of its own."""

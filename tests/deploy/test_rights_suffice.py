@@ -81,7 +81,7 @@ class Journey:
         self.api("POST", "/v1/sandbox/deposits", paid, 201)
         for blocks in (1, 30):
             self.recorder.function = "poll_ethereum"
-            services().wiring.scanning.ticks.look(
+            services().wiring.scanning.ticks.plan(
                 services().catalogue("test").networks["ethereum"], *[services().clock.now_ms()] * 2, None
             )
             self.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": blocks}, 201)

@@ -77,9 +77,9 @@ class Ticks:
         if record.until <= now:
             self._send(network, now, now, after.until)
 
-    def look(self, network: Network, start: int, realm_now: int, cursor: Cursor | None) -> None:
-        """Send the ticks up to the next poll of a network, where it is busy. For the poll that began at `start`; `realm_now` by the
-        clock of its realm, milliseconds. Raises Unavailable, Conflict."""
+    def plan(self, network: Network, start: int, realm_now: int, cursor: Cursor | None) -> None:
+        """Plan the ticks up to the next poll of a network, where it is busy, and send their messages. For the poll that
+        began at `start`; `realm_now` by the clock of its realm, milliseconds. Raises Unavailable, Conflict."""
         if self._most_ms is None:
             return
         now = self._clock.now_ms()

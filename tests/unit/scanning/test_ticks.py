@@ -64,7 +64,7 @@ class Bench:
     def poll(self, network: Network = ETHEREUM, cursor: Cursor | None = None) -> list[int]:
         """The moments that a poll asks for, from its beginning on."""
         before = len(self.queue.moments)
-        self.here.look(network, self.clock.now, self.clock.now, cursor)
+        self.here.plan(network, self.clock.now, self.clock.now, cursor)
         return [at - self.clock.now for _, moments in self.queue.moments[before:] for at in moments]
 
     def open(self, kind: WorkKind, order: str, network: Network = ETHEREUM) -> Work:
@@ -191,7 +191,7 @@ def test_where_ticks_are_off_nothing_is_read_or_sent(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(bench.store, "get", refused)
     monkeypatch.setattr(bench.store, "open_work", refused)
     bench.ask()
-    bench.here.look(ETHEREUM, bench.clock.now, bench.clock.now, a_cursor(9))
+    bench.here.plan(ETHEREUM, bench.clock.now, bench.clock.now, a_cursor(9))
     assert (bench.here.begin(ETHEREUM.id, bench.clock.now), bench.queue.moments) == (None, [])
 
 
@@ -258,7 +258,7 @@ def test_two_polls_at_once_both_note_what_is_open(bench: Bench) -> None:
     bench.open("sent", time_order(bench.clock.now))
     bench.store.commit([Save(replace(Busy(ETHEREUM.id), version=1, asked_until=bench.clock.now + HOUR))])
     bench.poll()
-    bench.process().look(ETHEREUM, bench.clock.now, bench.clock.now, None)
+    bench.process().plan(ETHEREUM, bench.clock.now, bench.clock.now, None)
     assert len(bench.queue.moments) == 2, "the lease lets one of each moment run"
 
 
