@@ -136,7 +136,7 @@ def fill_nonces(args: argparse.Namespace) -> int:
     from chalicelib.domain.catalogue.coin_settings import NoFreshRate
     from chalicelib.usecases.base.clock import in_realm
     from chalicelib.usecases.treasury.nonce_gaps import NonceFilling
-    from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
+    from chalicelib.usecases.treasury.topups import PayerShort, TopUps
     from chalicelib.usecases.wallets.utxos import pays_from_coins
 
     wired = services()
@@ -154,7 +154,7 @@ def fill_nonces(args: argparse.Namespace) -> int:
                 print(f"{args.address} begins with the nonce {filling.accept(args.address)}")
                 return 0
             filled, left = filling.fill(args.address)
-    except (LookupError, ValueError, HotWalletShort, NoFreshRate) as error:
+    except (LookupError, ValueError, PayerShort, NoFreshRate) as error:
         raise CanNot(str(error)) from error
     print(f"{args.address}: nonces are filled: {', '.join(map(str, filled)) or 'none'}; missing still: {left}")
     return 0

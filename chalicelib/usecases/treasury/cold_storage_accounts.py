@@ -29,7 +29,7 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.treasury.lots import Lots
 from chalicelib.usecases.treasury.moves.planning import planned
-from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
+from chalicelib.usecases.treasury.topups import PayerShort, TopUps
 from chalicelib.usecases.withdrawals.open_payouts import MOST_ADDED_UP, needed_by_payouts
 
 log = logging.getLogger(__name__)
@@ -228,7 +228,7 @@ class Distributor:
         news = News(self._clock.now_ms())
         try:
             topup = TopUps(self._fees).plan(self._lots.origin(record, 1), payer, source.address, units, sending)
-        except HotWalletShort:
+        except PayerShort:
             self._lots.say(record, f"liquidity: a top-up of {units} units of {self._fees.native.slug}")
             return
         self._lots.plan(replace(record, topups=record.topups + 1), [topup.move], topup.changes(news), news)

@@ -50,7 +50,7 @@ class NonceFilling:
         return first
 
     def fill(self, address: str) -> tuple[list[int], int]:
-        """The nonces that are filled now, and how many are missing then. Raises LookupError, HotWalletShort, NoFreshRate,
+        """The nonces that are filled now, and how many are missing then. Raises LookupError, PayerShort, NoFreshRate,
         NonceUnsure, Unavailable, Conflict."""
         network = self._network
         source = self._rules.normalize(network.slug, address)

@@ -41,7 +41,7 @@ from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.treasury.consolidation.parts import open_moves
 from chalicelib.usecases.treasury.moves.planning import planned
 from chalicelib.usecases.treasury.retired_wallets import Begun, UnderWay
-from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
+from chalicelib.usecases.treasury.topups import PayerShort, TopUps
 from chalicelib.usecases.wallets.lookup import retired_wallets
 from chalicelib.usecases.wallets.utxos import coins_of, pays_from_coins
 
@@ -303,7 +303,7 @@ class Drains:
             return [TopUps(self._fees()).plan(self._origin(old, 0), payer, old.address, units).move]
         except NoFreshRate as error:
             costs.refused = str(error)
-        except HotWalletShort as short:
+        except PayerShort as short:
             costs.refused = f"the wallet that pays top-ups has {short.free} of {units} units for the fee of its tokens"
         return []
 

@@ -25,7 +25,7 @@ from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.treasury.moves.planning import planned
 
 
-class HotWalletShort(Exception):
+class PayerShort(Exception):
     """The wallet that pays top-ups can not give a top-up of `units` now: `free` units are what it has for it."""
 
     def __init__(self, free: int, units: int) -> None:
@@ -55,17 +55,17 @@ class TopUps:
         self, origin: Origin, payer: Wallet, recipient: str, units: int, fee: int | None = None, *, begun: bool = False
     ) -> TopUp:
         """A top-up of `units` of the native coin. `fee`: what sending it costs, asked for where None. `begun`: it pays for
-        what has its nonce already. Raises HotWalletShort, Refused, Unavailable; NoFreshRate for a floor whose units nobody knows.
+        what has its nonce already. Raises PayerShort, Refused, Unavailable; NoFreshRate for a floor whose units nobody knows.
         """
         fees, native = self._fees, self._fees.native
         floor = 0 if begun or payer.role == "topup" else fees.floor(native)
         free = fees.on_hand(payer.address, native) - fees.spoken_for(payer, native) - floor
         if free < units or free < units + (self._sending(payer, recipient, units) if fee is None else fee):
-            raise HotWalletShort(free, units)
+            raise PayerShort(free, units)
         return TopUp(Move.topup(origin, native.asset, payer.address, recipient, units, payer.seat), payer)
 
     def _sending(self, payer: Wallet, recipient: str, units: int) -> int:
         try:
             return self._fees.cost(self._fees.native, payer.address, recipient, units)
         except InsufficientFunds as error:
-            raise HotWalletShort(0, units) from error
+            raise PayerShort(0, units) from error

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.usecases.reconciliation.audit import audit
-from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
+from chalicelib.usecases.treasury.topups import PayerShort, TopUps
 from chalicelib.wiring import services
 from infra.cli import main
 from tests.support.collected_deposits import go, later, listed, moves, only, pay, settings, settle
@@ -82,7 +82,7 @@ def test_a_gap_is_an_alarm_and_an_operator_fills_it(shop, monkeypatch, caplog, c
     go(shop)
     settle(shop, 2)
     with monkeypatch.context() as short:
-        short.setattr(TopUps, "plan", Mock(side_effect=HotWalletShort(1, 2)))
+        short.setattr(TopUps, "plan", Mock(side_effect=PayerShort(1, 2)))
         assert fill(address) == 1 and "has 1 of 2 units" in capsys.readouterr().err
     assert len(moves("filler")) == 2
     assert fill(address) == 0

@@ -16,7 +16,7 @@ from chalicelib.domain.treasury.moves import Move, Origin, move_command
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.base.current_wallets import topup_wallet
 from chalicelib.usecases.treasury.nonce_gaps import NonceFilling
-from chalicelib.usecases.treasury.topups import HotWalletShort
+from chalicelib.usecases.treasury.topups import PayerShort
 from chalicelib.usecases.wallets.service_wallets import Wallets
 from chalicelib.usecases.wallets.signers import PAY, SIGN, signing_wallet
 from tests.support.collecting import COLD, ETHER, FEE, HOT, NETWORK, USDT, USER, Treasury
@@ -87,7 +87,7 @@ def test_the_floor_is_the_hot_wallets_alone() -> None:
     world.settle_for("eth", hotFloor="1000")
     origin = Origin(NETWORK, "owner", 1, 0)
     assert world.topups.plan(origin, payer(world), USER, ETHER - FEE)
-    with pytest.raises(HotWalletShort):
+    with pytest.raises(PayerShort):
         world.topups.plan(origin, payer(world), USER, ETHER - FEE + 1)
 
 

@@ -24,7 +24,7 @@ from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.treasury.moves.planning import planned
 from chalicelib.usecases.treasury.moves.replacement_room import MOST_TOPUPS, ReplacementRoom
 from chalicelib.usecases.treasury.nonce_gaps import NonceFilling
-from chalicelib.usecases.treasury.topups import HotWalletShort
+from chalicelib.usecases.treasury.topups import PayerShort
 from tests.support.collecting import COLD, ETHER, FEE, HOT, NETWORK, USDT, USER, Treasury
 
 COLLECTOR = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # EIP-55's own examples
@@ -50,7 +50,7 @@ def test_a_top_up_leaves_its_own_fee_and_no_unit_less() -> None:
     planned_ = world.topups.plan(origin(), hot(world), USER, 100 * ETHER - FEE)
     move = planned_.move
     assert (move.kind, move.source, move.recipient, move.amount) == ("topup", HOT, USER, 100 * ETHER - FEE)
-    with pytest.raises(HotWalletShort):
+    with pytest.raises(PayerShort):
         world.topups.plan(origin(), hot(world), USER, 100 * ETHER - FEE + 1)
 
 
@@ -58,7 +58,7 @@ def test_what_moves_that_are_not_signed_will_take_is_not_counted_again() -> None
     world = Treasury()
     news = News(0)
     world.store.commit(world.topups.plan(origin(), hot(world), USER, 60 * ETHER).changes(news))
-    with pytest.raises(HotWalletShort) as short:
+    with pytest.raises(PayerShort) as short:
         world.topups.plan(origin(2), hot(world), USER, 60 * ETHER)
     assert (short.value.free, short.value.units) == (40 * ETHER, 60 * ETHER)
 
@@ -66,10 +66,10 @@ def test_what_moves_that_are_not_signed_will_take_is_not_counted_again() -> None
 def test_only_what_ledger_and_chain_both_have_is_there() -> None:
     world = Treasury()
     world.chain.has[HOT] = ETHER
-    with pytest.raises(HotWalletShort):
+    with pytest.raises(PayerShort):
         world.topups.plan(origin(), hot(world), USER, ETHER)
     world.chain.has[HOT] = 1000 * ETHER
-    with pytest.raises(HotWalletShort):
+    with pytest.raises(PayerShort):
         world.topups.plan(origin(), hot(world), USER, 100 * ETHER)
 
 
@@ -77,10 +77,10 @@ def test_what_is_new_leaves_the_floor_and_what_has_its_nonce_may_go_below() -> N
     world = Treasury()
     world.settle_for("eth", hotFloor="99")
     assert world.topups.plan(origin(), hot(world), USER, ETHER - FEE)
-    with pytest.raises(HotWalletShort):
+    with pytest.raises(PayerShort):
         world.topups.plan(origin(), hot(world), USER, ETHER)
     assert world.topups.plan(origin(), hot(world), USER, ETHER, begun=True)
-    with pytest.raises(HotWalletShort):
+    with pytest.raises(PayerShort):
         world.topups.plan(origin(), hot(world), USER, 100 * ETHER, begun=True)
 
 
@@ -91,7 +91,7 @@ def test_a_node_that_says_too_little_is_there_plans_nothing(monkeypatch: pytest.
         raise InsufficientFunds("too little")
 
     monkeypatch.setattr(world.chain, "cost", too_little)
-    with pytest.raises(HotWalletShort):
+    with pytest.raises(PayerShort):
         world.topups.plan(origin(), hot(world), USER, 1)
 
 
@@ -230,7 +230,7 @@ def test_fillers_are_not_made_while_the_hot_wallet_can_not_pay_their_fees() -> N
     world = Treasury()
     fill = filling(world)
     world.chain.has[HOT] = FEE
-    with pytest.raises(HotWalletShort, match="the wallet that pays top-ups has"):
+    with pytest.raises(PayerShort, match="the wallet that pays top-ups has"):
         fill.fill(USER)
     assert world.moves("filler") == world.moves("topup") == []
     world.chain.has[HOT] = ETHER
@@ -248,7 +248,7 @@ def test_fillers_take_of_the_floor_for_what_waits_behind_them_alone(waits: bool)
         world.store.commit([*planned(News(0), replace(sweep, state="signed", nonce=2))])
         assert fill.fill(USER) == ([0, 1], 0)
     else:
-        with pytest.raises(HotWalletShort):
+        with pytest.raises(PayerShort):
             fill.fill(USER)
 
 

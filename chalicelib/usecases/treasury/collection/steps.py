@@ -36,7 +36,7 @@ from chalicelib.usecases.screening.grey_list import grey_listed
 from chalicelib.usecases.treasury.collection.fees import MoveFees, Provision
 from chalicelib.usecases.treasury.collection.records import CollectionRecords
 from chalicelib.usecases.treasury.moves.planning import dropped, planned
-from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
+from chalicelib.usecases.treasury.topups import PayerShort, TopUps
 from chalicelib.usecases.treasury.tron.energy_loans import Loans
 
 log = logging.getLogger(__name__)
@@ -261,7 +261,7 @@ class CollectSteps:
             topup = self._topups.plan(origin, payer, before.address, fees.topup, fees.topup_fee)
         except NoFreshRate as error:
             return self._records.wait(before, "no_rate", str(error))
-        except HotWalletShort:
+        except PayerShort:
             return self._records.wait(before, "liquidity", f"a top-up of {fees.topup} units of {self._fees.native.slug}")
         after = went_on(before, "topup_sent", news.at)
         after = replace(after, topups=(*before.topups, topup.move.id), topped_up=before.topped_up + topup.move.amount)

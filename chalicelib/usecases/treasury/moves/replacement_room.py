@@ -13,7 +13,7 @@ from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.changes import Change
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.transactions.replacements import Stuck
-from chalicelib.usecases.treasury.topups import HotWalletShort, TopUps
+from chalicelib.usecases.treasury.topups import PayerShort, TopUps
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class ReplacementRoom:
         origin = Origin(move.network, move.id, len(before) + 1, news.at)
         try:
             return self._topups.plan(origin, payer, move.source, units, begun=True).changes(news)
-        except (HotWalletShort, Refused) as error:
+        except (PayerShort, Refused) as error:
             log.info("%s: no top-up for move %s: %s", move.network, move.id, error)
             return self._alarm(move, needed)
 
