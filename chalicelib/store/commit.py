@@ -24,6 +24,7 @@ from chalicelib.store.schema import key_of, where_is, work_by_time, work_key
 from chalicelib.store.unheard import BUSY_SECONDS, LISTENS_SECONDS, Heard
 from chalicelib.usecases.ports.changes import (
     MOST_ITEMS,
+    OUTBOX_ITEMS,
     Absent,
     Add,
     AtEpoch,
@@ -52,8 +53,6 @@ class Busy(Exception):
     """Another transaction changes the same items; nothing is known about the conditions."""
 
 
-_EMITTED = 2
-"""Items of an outbox row, which a use case counts with."""
 # A transaction that is not valid, or too large, is refused as ValidationException, or cancelled with the reason ValidationError:
 # docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 _BUSY = ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded")
@@ -146,7 +145,7 @@ def write(
         _move_wallet(plan, place, moved)
     owners = [change for group in plan.owners for change in group]
     counted = sum(_counts(change) and change is not direct for change in owners) - plan.events
-    if counted + (0 if direct is None else _EMITTED) > MOST_ITEMS:
+    if counted + (0 if direct is None else OUTBOX_ITEMS) > MOST_ITEMS:
         raise ValueError(f"a transaction has at most {MOST_ITEMS} items")
     if len(owners) > unheard.MOST_DIRECT and direct is not None:
         raise Heard(0)

@@ -36,7 +36,20 @@ from chalicelib.usecases.deposits.crediting import DepositCrediting, Step
 from chalicelib.usecases.deposits.first_sight import FirstSight, Scanned
 from chalicelib.usecases.deposits.posting import DepositPostings
 from chalicelib.usecases.deposits.recorded_before import not_booked_since
-from chalicelib.usecases.ports.changes import MOST_ITEMS, Absent, Add, AtEpoch, AtPart, Change, Close, Conflict, Dropped, Open, Save
+from chalicelib.usecases.ports.changes import (
+    MOST_ITEMS,
+    OUTBOX_ITEMS,
+    Absent,
+    Add,
+    AtEpoch,
+    AtPart,
+    Change,
+    Close,
+    Conflict,
+    Dropped,
+    Open,
+    Save,
+)
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unstorable
 from chalicelib.usecases.ports.store import Store
@@ -47,9 +60,6 @@ log = logging.getLogger(__name__)
 _TRIES = 4
 MOST = 12
 """Members of a group: five items of each, and the shared ones, are fewer than `MOST_ITEMS`. As many as a part of a list has."""
-
-_OF_OUTBOX = 1
-"""The items of an outbox row beside the first. Every other change of a group is one item at most."""
 _Key = tuple[type[Any], dict[str, str]]
 
 
@@ -234,7 +244,7 @@ class DepositGroups:
         """Whether all of it is stored; None where another worker was first at the balance, False where at another record, or where
         it is more than a transaction takes, in items or in bytes. Raises Conflict where the block is gone."""
         once = _once(changes)
-        if len(once) + _OF_OUTBOX > MOST_ITEMS:
+        if len(once) - 1 + OUTBOX_ITEMS > MOST_ITEMS:  # every other change is one item at most
             return False
         try:
             self._store.commit(once)

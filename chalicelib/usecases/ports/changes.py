@@ -18,6 +18,9 @@ docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.ht
 FEW_ITEMS = 10
 """What DynamoDB Local of 2020 takes, on which we test what happens at once: ordinary transactions stay below."""
 
+OUTBOX_ITEMS = 2
+"""Items of an outbox row at most: the row and its obligation, which ONE_ITEM_OUTBOX makes one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Save:

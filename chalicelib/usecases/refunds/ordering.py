@@ -21,7 +21,7 @@ from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import views_now
-from chalicelib.usecases.ports.changes import FEW_ITEMS, Change, Close, Save
+from chalicelib.usecases.ports.changes import FEW_ITEMS, OUTBOX_ITEMS, Change, Close, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.endings import give_back
@@ -34,7 +34,6 @@ from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 log = logging.getLogger(__name__)
 
 NOT_COVERED = "the payment that it gives back has fallen out of the chain"
-_OUTBOX_ITEMS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class Ordering:
         if withdrawal.charge:
             entry = ledger.withdrawal_reserved(withdrawal.id, now, before.tenant, Amount(terms.asset, withdrawal.charge))
             changes += moved(self._store, news, views, ruling.owned.balance, entry, ruling.owned.awaited)
-        if len(changes) + _OUTBOX_ITEMS < FEW_ITEMS:  # else the sweep closes it, when it is due
+        if len(changes) + OUTBOX_ITEMS < FEW_ITEMS:  # else the sweep closes it, when it is due
             changes.append(Close(refund_work(before)))
         return Ordered(after, withdrawal, [*changes, *news.emit()])
 

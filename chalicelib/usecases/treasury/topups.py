@@ -41,7 +41,7 @@ class TopUp:
     payer: Wallet
 
     def changes(self, news: News) -> list[Change]:
-        """The changes that plan it: three items, and the outbox' two. A Conflict where the wallet was replaced meanwhile."""
+        """The changes that plan it: three items, and an outbox row. A Conflict where the wallet was replaced meanwhile."""
         return [*planned(news, self.move), Still(self.payer)]
 
 

@@ -13,7 +13,7 @@ from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 def planned(news: News, move: Move) -> list[Change]:
     """The changes that store a new move (state "planned") with its obligation; `news` gets the command for its signature.
 
-    Two items, and the outbox' two. Planned twice it is a Conflict: the id follows from what it is planned for (`move_id`).
+    Two items, and an outbox row. Planned twice it is a Conflict: the id follows from what it is planned for (`move_id`).
     """
     news.command(move_command(move))
     return [Save(move), Open(move_work(move))]

@@ -49,7 +49,7 @@ class Loans:
         return way(there, energy, waited_ms), there.for_(energy), there.costs
 
     def lent(self, news: News, wallet: str, address: str, stake: int, owner: str, number: int = 1) -> list[Change]:
-        """The changes that plan a loan for `owner`: three items, and the outbox' two. Planned twice it is a Conflict."""
+        """The changes that plan a loan for `owner`: three items, and an outbox row. Planned twice it is a Conflict."""
         native = asset_id(self._network.id, self._network.symbol.lower())
         move = Move.loan(Origin(self._network.id, owner, number, news.at), native, wallet, address, stake)
         return [*planned(news, move), Open(loan_work(move))]
