@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 SHARDS = 8
-"""One transaction changes all of them beside their link, and has ten items at most."""
+"""One transaction changes all of them beside their link. It is kept to ten items, which DynamoDB Local of 2020 takes, so that it is
+tested there."""
 MOST_PIECES = 1_000_000_000
 
 

@@ -22,7 +22,8 @@ from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Command, Work, time_order
 
 MOST_PLACES = 7
-"""Addresses that are booked in one transaction: with the move, its journal entry and its obligation ten items."""
+"""Addresses that are booked in one transaction: with the move, its journal entry and its obligation ten items. It is kept to those,
+which DynamoDB Local of 2020 takes, so that it is tested there."""
 
 CoinMoveKind = Literal["consolidation", "cold", "drain"]
 CoinMoveState = Literal["waiting", "built", "signed", "settled", "dead", "dropped"]

@@ -1,7 +1,8 @@
 """Batches: many withdrawals that are accepted together or not at all.
 
-A transaction has ten items, a batch up to a hundred outputs. So one transaction stores the batch and reserves the total, and the
-withdrawals follow in small ones. They are a function of the batch: every worker makes the same ones, however often.
+A batch has up to a hundred outputs, and a transaction is kept to ten items, which DynamoDB Local of 2020 takes, so that it is
+tested there. So one transaction stores the batch and reserves the total, and the withdrawals follow in small ones. They are a
+function of the batch: every worker makes the same ones, however often.
 """
 
 from __future__ import annotations

@@ -96,8 +96,8 @@ class DepositCrediting:
         until_settled(decide)
 
     def _facts(self, network: Network, before: Deposit) -> _Facts:
-        """What crediting a deposit rests on, in one read. Without the stock of its invoice's link, for which the ten items of the
-        transaction have no room."""
+        """What crediting a deposit rests on, in one read. Without the stock of its invoice's link: the transaction is kept to
+        `FEW_ITEMS`, so that it is tested on DynamoDB Local."""
         wanted: dict[str, tuple[type[Any], dict[str, str]]] = {}
         tenant, flags = before.tenant, before.flags
         if before.sender and GREY_LISTED not in flags:

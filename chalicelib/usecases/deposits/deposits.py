@@ -220,8 +220,8 @@ class Deposits:
         news = News(self._clock.now_ms())
         changes: list[Change] = [Open(deposit_work(deposit)), *rests_on]
         tenant = deposit.tenant
-        # A transaction has ten items. With more than its block to rest on, or with a rate to wait for, none is left for the stock
-        # of a link, nor for an invoice that ends.
+        # Kept to `FEW_ITEMS`, so that it is tested on DynamoDB Local. With more than its block to rest on, or with a rate to wait
+        # for, no item is left for the stock of a link, nor for an invoice that ends.
         room = len(rests_on) < 2
         invoice, wallet = self._book.invoice(tenant, deposit.invoice_id, with_stock=room), self._book.wallet(network, deposit)
         waits: list[Change] = []

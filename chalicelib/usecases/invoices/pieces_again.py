@@ -1,8 +1,8 @@
 """An expired invoice that is paid after all takes a piece of its link's stock again, in a transaction of its own.
 
-The transactions that see and credit a payment have ten items and no room for the stock. Each looks here behind its commit: what one
-that died has left out, the next one of the payment does. After the last the invoice stays expired, told as paid late, and is the
-merchant's to decide about.
+The transactions that see and credit a payment are kept to ten items, which DynamoDB Local of 2020 takes, so that they are tested
+there: they have no room for the stock. Each looks here behind its commit: what one that died has left out, the next one of the
+payment does. After the last the invoice stays expired, told as paid late, and is the merchant's to decide about.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ MOST_ITEMS = 80
 """Items of one transaction, the activity record of its request apart, which comes on top. DynamoDB takes 100, of 4 MB in all:
 docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html"""
 FEW_ITEMS = 10
-"""What DynamoDB Local of 2020 takes, on which we test what happens at once: ordinary transactions stay below."""
+"""What DynamoDB Local of 2020 takes: transactions that others run into are kept to so many, so that they are tested there. It is no
+law of DynamoDB: groups of payments have more."""
 
 OUTBOX_ITEMS = 2
 """Items of an outbox row at most: the row and its obligation, which ONE_ITEM_OUTBOX makes one."""

@@ -45,7 +45,7 @@ from chalicelib.usecases.wallets.utxos import pays_from_coins
 WINDOW = 500
 """Addresses asked about at once, and stored before the next ones are."""
 _TOGETHER = 5
-"""Addresses stored in one transaction of ten items."""
+"""Addresses stored in one transaction, which is kept to ten items (`FEW_ITEMS`)."""
 LABEL = "restored"
 
 Slots = dict[str, tuple[int, str, str]]

@@ -48,7 +48,7 @@ from chalicelib.usecases.wallets.utxos import coins_of, pays_from_coins
 log = logging.getLogger(__name__)
 
 AT_ONCE = 3
-"""Moves planned in one transaction, which has ten items at most."""
+"""Moves planned in one transaction, which is kept to ten items (`FEW_ITEMS`)."""
 FEES_EACH = 10
 """Fees that are left for each transaction under way: replacements cost up to ten times the first."""
 DUST_FEES = 2

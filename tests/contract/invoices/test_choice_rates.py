@@ -246,7 +246,7 @@ def test_it_is_cancelled_and_given_more_time_like_any_other(shop: Shop, set_rate
 def test_a_late_native_payment_that_waits_for_a_rate_passes_its_block(
     shop: Shop, set_rates: SetRates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a live EVM network, where it rests on a condition of its own: a transaction has ten items."""
+    """As on a live EVM network, where it rests on a condition of its own: the transaction is kept to ten items."""
 
     def condition(store: Any, network: Network, block: Block, transfer: Transfer) -> list[Change]:
         return [Absent(BalanceBooking, {"network": network.id, "address": transfer.recipient})]
