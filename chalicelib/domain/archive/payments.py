@@ -41,7 +41,8 @@ class Payment:
 class ArchiveRound:
     """How far the archive has come in a realm. `before`: what was made earlier (milliseconds since 1970) may be in the archive, and
     in no list; it never goes back, and is said since `said_at`. `merchant` is the one whose invoices were looked at last, up to the
-    position `after` in their list; both None at the beginning of a round. The last one ended at `ended_at`."""
+    position `after` in their list; both None at the beginning of a round. The last one ended at `ended_at`. `large` counts the
+    payments that this round found to have more rows than a transaction takes, `large_before` those of the last one."""
 
     realm: Realm
     before: int = 0
@@ -49,6 +50,8 @@ class ArchiveRound:
     merchant: str | None = None
     after: str | None = None
     ended_at: int = 0
+    large: int = 0
+    large_before: int = 0
     version: int = 0
 
 

@@ -41,14 +41,15 @@ from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.archive import Archive
-from chalicelib.usecases.ports.changes import FEW_ITEMS, Change, Delete, DeleteEmpty, Name, Save, Stub
+from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Delete, DeleteEmpty, Name, Save, Stub
 from chalicelib.usecases.ports.store import Listed, Store
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
 log = logging.getLogger(__name__)
 
 Outcome = Literal["archived", "waits", "large"]
-"""`waits`: something of it is not settled, or not old enough. `large`: it has more rows than one transaction takes, and stays."""
+"""`waits`: something of it is not settled, or not old enough. `large`: it has more rows than one transaction takes (`MOST_ITEMS`,
+as groups of deposits), and stays."""
 _ENDED = GIVEN_BACK | {"completed"}
 _TRIES = 3
 
@@ -67,9 +68,9 @@ class Archiving:
 
         def decide() -> Outcome:
             payment = self._payment(tenant, invoice_id, cutoff)
-            if payment is None:
-                return "waits"
-            if len(self._changes(payment, "")) > FEW_ITEMS:
+            if not isinstance(payment, Payment):
+                return payment
+            if len(self._changes(payment, "")) > MOST_ITEMS:
                 return "large"
             kept_in = self._archive.keep(payment.records)
             self._store.commit(self._changes(payment, kept_in))
@@ -91,16 +92,18 @@ class Archiving:
             *(DeleteEmpty(balance) for balance in payment.empty),
         ]
 
-    def _payment(self, tenant: TenantId, invoice_id: str, cutoff: int) -> Payment | None:
-        """All of it that is in the tables; None while it has to stay there, or where it is archived already."""
+    def _payment(self, tenant: TenantId, invoice_id: str, cutoff: int) -> Payment | Literal["waits", "large"]:
+        """All of it that is in the tables; `waits` while it has to stay there, or where it is archived already."""
         invoice = self._store.get(Invoice, tenant=tenant, id=invoice_id)
         if invoice is None or not self._whole([(Invoice, {"tenant": tenant, "id": invoice_id})])[0]:
-            return None
+            return "waits"
         deposits = self._deposits(invoice)
-        if deposits is None or not settled_before(invoice, {d.id: d for d in deposits}, cutoff):
-            return None
+        if deposits is None:
+            return "large"
+        if not settled_before(invoice, {d.id: d for d in deposits}, cutoff):
+            return "waits"
         if self._refunds_open(invoice) or self._unspent(deposits):
-            return None
+            return "waits"
         whole = self._only_whole(deposits, [(Deposit, {"id": deposit.id}) for deposit in deposits])
         return Payment(
             invoice,
@@ -116,7 +119,7 @@ class Archiving:
         they are too many for one transaction."""
         found: dict[str, Deposit] = {}
         for address in invoice.addresses:
-            listed = self._store.places(Listed("tx", "address", invoice.tenant, address), limit=FEW_ITEMS)
+            listed = self._store.places(Listed("tx", "address", invoice.tenant, address), limit=MOST_ITEMS)
             if listed.more:
                 return None
             found |= {d.id: d for d in self._store.at(listed.places) if isinstance(d, Deposit)}

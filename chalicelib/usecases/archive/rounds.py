@@ -2,12 +2,14 @@
 
 A list has no archived invoice, so what a round finds is what is still in the tables. Its place is stored after each page: dying in
 between repeats a page, which is found empty then. A round begins a day after the last one ended, since invoices that can not leave
-are looked at again each time. Ages are counted in machine time: a realm's own may be moved ahead by a developer.
+are looked at again each time; those that are too large are an alarm where a round meets more of them than the last one did. Ages
+are counted in machine time: a realm's own may be moved ahead by a developer.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,7 +17,7 @@ from chalicelib.domain.archive.payments import DAY_MS, SAID_MS, ArchiveRound
 from chalicelib.domain.ids import Realm, TenantId, first_id
 from chalicelib.domain.merchants.suspensions import ListedMerchant
 from chalicelib.domain.versions import next_version
-from chalicelib.usecases.archive.archiving import Archiving
+from chalicelib.usecases.archive.archiving import Archiving, Outcome
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
@@ -65,24 +67,26 @@ class ArchiveRounds:
         tenant = TenantId(f"{round_.merchant}:{self._realm}")
         span = Span(high=first_id("inv", round_.before))
         found = self._store.places(Listed("inv", "time", tenant), limit=_PAGE, after=round_.after, span=span)
-        done = 0
+        outcomes: Counter[Outcome] = Counter()
 
         def archive(invoice_id: str) -> None:
-            nonlocal done
             outcome = self._archiving.archive(tenant, invoice_id, round_.before)
-            done += outcome == "archived"
+            outcomes[outcome] += 1
             if outcome == "large":
-                log.info("%s of %s has too many rows for the archive: it stays", invoice_id, tenant)
+                log.warning("%s of %s has too many rows for the archive: it stays", invoice_id, tenant)
 
         for place in found.places:
             each.take(place.sk, lambda id=place.sk: archive(id))  # type: ignore[misc]
-        return done, self._saved(replace(round_, after=found.places[-1].position if found.more else None))
+        after = found.places[-1].position if found.more else None
+        return outcomes["archived"], self._saved(replace(round_, after=after, large=round_.large + outcomes["large"]))
 
     def _next_merchant(self, round_: ArchiveRound, now: int) -> ArchiveRound | None:
         page = self._store.page(ListedMerchant, limit=1, after=round_.merchant)
         if page.items:
             return self._saved(replace(round_, merchant=page.items[0].id, after=first_id("inv", 0)))
-        self._saved(replace(round_, merchant=None, after=None, ended_at=now))
+        if round_.large > round_.large_before:
+            log.warning("ALARM archive %s: %d payments have too many rows and stay", self._realm, round_.large)
+        self._saved(replace(round_, merchant=None, after=None, ended_at=now, large=0, large_before=round_.large))
         return None
 
     def _saved(self, round_: ArchiveRound) -> ArchiveRound:
