@@ -17,6 +17,10 @@ From then on a read of one of these records by its key reads the archive (`store
 the next version of one, such as a late payment of its invoice, stores the whole row again in its own transaction. Its old postings
 stay closed, and `Invoice.archives` names their objects for as long as the invoice lives: the audit proves the closing postings with
 them. A rescan finds the deposit as it was, and credits nothing (money rule 2).
+
+An invoice can be refunded for as long as something of it is not: "not refundable" here means that no refund of it is open. A refund
+that is made later reads the invoice in the archive. All that it writes lies in rows that are never archived (the refund, the row
+that counts it, the withdrawal, balances and entries of its own), so nothing has to be put back for it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@ from chalicelib.domain.archive.payments import DAY_MS, SAID_MS
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import JournalEntry
+from chalicelib.domain.refunds.refunds import InvoiceRefunds
 from chalicelib.domain.times import iso
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.ports.changes import Delete, Save
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
@@ -137,13 +139,34 @@ def test_a_late_payment_puts_the_invoice_back(attic: Attic) -> None:
 
 
 def test_an_archived_invoice_is_refunded(attic: Attic) -> None:
+    """By what the archive says of it. Nothing that is archived is written by that, and nothing that is written is archived."""
     invoice = archived(attic)
+    store, stubs = services().store, attic.kept()
+    key = {"tenant": attic.tenant(), "id": invoice["id"]}
+    unclaimed = refund(attic, invoice, amount="120")
     made = refund(attic, invoice, address=PAYEE)
+    answer = attic.stack.call("DELETE", f"/v1/refunds/{unclaimed['id']}", attic.key)
+    assert answer.status == 200, answer.body
+    again = refund(attic, invoice, address=PAYEE)
+    assert again["amount"] == "120", "what was not claimed is left, and no more"
+    assert ask_refund(attic, invoice, address=PAYEE).status == 400, "it is given back once"
     for _ in range(3):
         attic.mine()
         attic.turn()
-    assert attic.get(f"/v1/refunds/{made['id']}")["status"] == "completed"
-    assert ask_refund(attic, invoice, address=PAYEE).status == 400, "it is given back once"
+    assert attic.balance("usdt") == {"available": "0", "frozen": "0", "pending": "0"}
+    attic.a_year_later()
+    assert attic.archive() == 0
+    assert attic.kept() == stubs
+    assert is_stub(Invoice, **key)
+    found = store.get(InvoiceRefunds, tenant=attic.tenant(), invoice_id=invoice["id"])
+    assert found is not None
+    assert found.ids == (unclaimed["id"], made["id"], again["id"])
+    listed = attic.get(f"/v1/invoices/{invoice['id']}/refunds")
+    assert [each["status"] for each in listed] == ["completed", "completed", "cancelled"]
+    paid = [each for each in store.every(Withdrawal) if each.tenant == attic.tenant()]
+    assert sorted((each.amount, each.status) for each in paid) == [(120_000_000, "confirmed"), (380_000_000, "confirmed")]
+    assert attic.shown(invoice)["status"] == "completed"
+    assert audit(store) == []
 
 
 def test_what_is_open_stays(attic: Attic) -> None:
