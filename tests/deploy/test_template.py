@@ -259,6 +259,26 @@ def test_tables(resources: dict[str, Any]) -> None:
         assert expires == ({"AttributeName": "ttl", "Enabled": True} if name in EXPIRING else None), name
 
 
+def test_the_archive_keeps_what_closing_postings_rest_on(resources: dict[str, Any]) -> None:
+    """Nobody outside reads an object, and a version stays for ten years in production, whatever is done to its key or the stack."""
+    (bucket,) = (r for r in resources.values() if r["Type"] == "AWS::S3::Bucket")
+    properties = bucket["Properties"]
+    account = "${AWS::AccountId}", "${AWS::Region}"
+    assert properties["BucketName"]["Fn::Sub"].replace("${Stage}", "prod") == Settings(stage="prod").archive_bucket(*account)
+    assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
+    assert properties["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert properties["ObjectLockEnabled"] is True
+    (rule,) = properties["ObjectLockConfiguration"]["Rule"].values()
+    assert (rule["Mode"], rule["Days"]) == ("GOVERNANCE", {"Fn::If": ["Prod", 3650, 1]})
+    assert properties["ObjectLockConfiguration"]["ObjectLockEnabled"] == "Enabled"
+    (encryption,) = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert encryption["ServerSideEncryptionByDefault"]["KMSMasterKeyID"] == {"Fn::GetAtt": "TablesKey.Arn"}
+    assert properties["OwnershipControls"]["Rules"] == [{"ObjectOwnership": "BucketOwnerEnforced"}]
+    blocked = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
+    assert properties["PublicAccessBlockConfiguration"] == dict.fromkeys(blocked, True)
+    assert "LifecycleConfiguration" not in properties, "nothing of it expires"
+
+
 def test_what_the_store_indexes_is_there(resources: dict[str, Any]) -> None:
     from chalicelib.store.indexes import INDEXES, indexed_attributes
     from chalicelib.store.schema import RECORDS
