@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from chalicelib.domain.addresses.addresses import Address, RetiredWallet, Wallet, Watched
+from chalicelib.domain.archive.payments import ArchiveRound
 from chalicelib.domain.chain import Cursor, FeeQuote
 from chalicelib.domain.deposits.claims import LogClaim
 from chalicelib.domain.deposits.deposits import Deposit
@@ -22,7 +23,7 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.kill_switch import PaymentSwitch
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants.merchants import Tally
-from chalicelib.domain.merchants.suspensions import Suspension
+from chalicelib.domain.merchants.suspensions import ListedMerchant, Suspension
 from chalicelib.domain.scanning.internal_transfers import Reconciled
 from chalicelib.domain.scanning.node_reports import NetworkReport
 from chalicelib.domain.scanning.ticks import Busy, TickLease
@@ -101,6 +102,8 @@ KEYS: dict[type, tuple[str, ...]] = {
     Cursor: ("network",),
     Busy: ("network",),
     TickLease: ("network",),
+    ArchiveRound: ("realm",),
+    ListedMerchant: ("id",),
 }
 
 
