@@ -22,10 +22,12 @@ from chalicelib.domain.treasury.collections import Collection
 from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin
 from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases.base.clock import in_realm
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation import utxo as reconciliation_coins
 from chalicelib.usecases.reconciliation.cold_adjusting import NotBooked
+from chalicelib.usecases.reconciliation.sweeps import swept_since
 from chalicelib.usecases.transactions import replacement_bounds
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.utxo import replacing
@@ -34,7 +36,7 @@ from chalicelib.usecases.treasury.consolidation import following
 from chalicelib.usecases.treasury.consolidation import planning as coin_move_planning
 from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.wiring import services
-from tests.contract.treasury.coin_treasury import TOTAL, Treasury
+from tests.contract.treasury.coin_treasury import LTC, TOTAL, Treasury
 from tests.support.bundles import COIN, CONFIRMATIONS, NETWORK, OUT, REORG, Shop, cut, die, hang
 from tests.support.fake_coins import FakeCoins
 
@@ -82,6 +84,13 @@ def ended(invoice: Invoice) -> Invoice:
     return replace(now, expires_at=now.created_at, version=now.version + 1)
 
 
+def swept(treasury: Treasury, since: int) -> int:
+    """Units that a run which began then finds to have come to service wallets meanwhile."""
+    wired, network = services(), services().catalogue("live").networks["litecoin"]
+    context = NetworkContext(network, treasury.chain, wired.store, wired.rules, wired.clock)
+    return swept_since(context, [LTC], since)[LTC]
+
+
 def test_many_deposits_become_one_coin(treasury: Treasury, caplog: pytest.LogCaptureFixture) -> None:
     before = len(list(services().store.every(Deposit)))
     had, available = treasury.booked(treasury.hot), treasury.available()
@@ -95,6 +104,8 @@ def test_many_deposits_become_one_coin(treasury: Treasury, caplog: pytest.LogCap
     assert [treasury.booked(coin.address) for coin in move.inputs] == [0] * 9
     assert len(list(services().store.every(Deposit))) == before, "nobody is credited"
     assert treasury.available() == available, "the fee is the operator's"
+    assert move.confirmed_at is not None
+    assert [swept(treasury, move.confirmed_at + late) for late in (0, 1)] == [TOTAL - move.newest.fee, 0]
     assert f"{move.mined}:0" in {coin.outpoint for coin in treasury.held().free}
     listed(treasury, move)
     assert treasury.hints() == 9, "until no reorganisation reaches it"
@@ -514,6 +525,7 @@ def test_what_is_above_the_ceiling_goes_to_the_cold_wallet(treasury: Treasury) -
     assert treasury.status(asked) == "confirmed" and move.state == "settled"
     assert treasury.chain.balance_of(COLD) == treasury.booked(COLD) == move.amount
     assert not [d for d in services().store.every(Deposit) if d.address == COLD], "it is no deposit"
+    assert swept(treasury, 0) == 0, "what leaves a service wallet was in its sum"
     assert treasury.booked(treasury.hot) == treasury.chain.balance_of(treasury.hot)
     treasury.whole()
 
