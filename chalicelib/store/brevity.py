@@ -1,7 +1,7 @@
 """Payments' items without what need not be in them: a write unit pays for a kilobyte, and one byte more costs another.
 
 Left out of the kinds that `schema.Kind.brief` marks is a field that has its default: every version reads the default where an
-item has no such field. So a default of theirs never changes.
+item has no such field. So a default of theirs never changes (`tests/deploy/frozen_names.json` has them).
 
 Left out of those that `schema.Kind.repeated` names, where the setting SHORT_RECORDS says so, is what another attribute of the item
 tells: an index's attributes have the merchant and the hash as well. A version that does not know this fails at such a record, and

@@ -95,6 +95,17 @@ def _stored() -> dict[str, Any]:
     return found
 
 
+def _defaults() -> dict[str, str]:
+    """What is read where an item of a brief kind has no such field (`store/brevity.py`)."""
+    brief = {name: _types()[name] for name, kind in RECORDS.items() if kind.brief}
+    return {
+        f"{name}.{field.name}": repr(field.default)
+        for name, kind in sorted(brief.items())
+        for field in dataclasses.fields(kind)
+        if field.default is not dataclasses.MISSING
+    }
+
+
 def _literals() -> dict[str, list[str]]:
     """The values of the Literals that stored fields have."""
     found = {}
@@ -130,6 +141,7 @@ def names() -> dict[str, Any]:
         "events": sorted(EVENT_NAMES),
         "records": {name: f"{kind.table}: {_shape(kind.pk)} / {_shape(kind.sk)}" for name, kind in sorted(RECORDS.items())},
         "fields": dict(sorted(_stored().items())),
+        "defaults": _defaults(),
         "values": dict(sorted(_literals().items())),
         "indexes": sorted(f"{index.table}.{index.name}: {index.pk} / {index.sk}" for index in INDEXES.values()),
         "resources": sorted(set(re.findall(r"!Sub \"?'?(gateway-[^\"'\s]+|/gateway[^\"'\s]+)", template))),
