@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from eth_account import Account
 
+from chalicelib.chains.sandbox.ledger import Tx
 from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.errors import BusinessRule
@@ -22,7 +24,7 @@ from chalicelib.usecases.wallets.signers import signing_wallet
 from chalicelib.wiring import services
 from infra import cli
 from tests.support.collected_deposits import moves
-from tests.support.reconciling import suspected
+from tests.support.reconciling import THIEF, suspected
 from tests.support.shop import ETHER, THIRST, Shop, open_shop
 from tests.support.slots import add_slot, fund, larger_than_each
 from tests.support.stack import Stack
@@ -48,15 +50,31 @@ def ended(shop: Shop, *ids: str) -> list[tuple[str, str]]:
     return [(each["status"], each["from_address"]) for each in found]
 
 
+def used_before(shop: Shop, key: str, times: int) -> str:
+    """The address of a key from where so many transactions went."""
+    address, chain = Account.from_key(key).address, shop.chain()
+    for nonce in range(times):
+        chain.submit(Tx(f"0x{nonce:064x}", chain.form(address), THIEF, None, 0, 0, nonce))
+    shop.mine(1)
+    assert chain.nonce(chain.form(address)) == times
+    return str(address)
+
+
 def test_payouts_are_spread_over_the_slots_and_each_has_its_own_nonces(shop: Shop) -> None:
-    first, second = shop.hot().address, add_slot(shop, 1)
+    """Those of a wallet that was used before begin where the chain says, by its address and not by the network's first."""
+    key = "0x" + "5e" * 32
+    first, second, chain = shop.hot().address, used_before(shop, key, 3), shop.chain()
+    begun = chain.nonce(chain.form(first))
+    assert add_slot(shop, 1, private_key=key) == second
     fund(shop, second, "2", "eth")
     asked = [shop.withdraw("0.1") for _ in range(8)]
     done = ended(shop, *asked)
     assert {status for status, _ in done} == {"confirmed"}
     assert {address for _, address in done} == {first, second}
     orders = [shop.order(id) for id in asked]
-    assert len({(order.wallet, order.nonce) for order in orders}) == 8
+    for wallet, lowest in ((first, begun), (second, 3)):
+        nonces = sorted(order.nonce for order in orders if order.wallet == wallet)
+        assert nonces == list(range(lowest, lowest + len(nonces)))
     assert [shop.record(order.withdrawal_id).slot for order in orders] == [slots(shop)[order.wallet] for order in orders]
     assert shop.paid() == 8 * ETHER // 10
     assert suspected(shop) == []
@@ -95,12 +113,20 @@ def test_the_floor_is_kept_by_all_together(shop: Shop) -> None:
     sent = {"network": "ethereum", "coin": "eth", "hotFloor": "3.8"}
     answer = shop.stack.call("PUT", "/v1/coins", shop.stack.keys["admin_test"], json=sent)
     assert answer.status == 200, answer.body
-    before = booked(shop, second, "eth")
-    asked = [shop.withdraw("0.09") for _ in range(4)]
+    first, group = shop.hot().address, f"{shop.realm_network().id}#1"
+    before = {wallet: booked(shop, wallet, "eth") for wallet in (first, second)}
+    asked: list[str] = []
+    for_second: Counter[str] = Counter()
+    while for_second[group] < 2:
+        asked.append(shop.withdraw("0.09"))
+        shop.stack.drain(only=("relay",), hurry=True)
+        for_second = Counter(message.group_id for message in shop.messages("payout"))
     done = ended(shop, *asked)
-    assert [status for status, _ in done] == ["confirmed"] * 4
+    assert Counter(done) == {("confirmed", second): 1, ("confirmed", first): len(asked) - 1}, "it has 0.1 above its half"
+    for wallet, units in before.items():
+        paid = [record for record in map(shop.record, asked) if record.from_address == wallet]
+        assert booked(shop, wallet, "eth") == units - sum(record.amount + record.fee for record in paid)
     assert booked(shop, second, "eth") >= 19 * ETHER // 10
-    assert before > booked(shop, second, "eth") or {address for _, address in done} == {shop.hot().address}
 
 
 def test_what_was_begun_in_a_slot_stays_there_when_its_wallet_is_replaced(shop: Shop) -> None:

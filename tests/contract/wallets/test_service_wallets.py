@@ -14,6 +14,7 @@ from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet, Watched
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import address_of
+from chalicelib.usecases.base.current_wallets import hot_wallets
 from chalicelib.usecases.base.idempotency import StoredAnswer
 from chalicelib.usecases.ports.changes import Delete
 from chalicelib.usecases.wallets import service_wallets
@@ -234,6 +235,26 @@ def test_a_live_key_replaces_nothing_and_touches_no_sandbox(edge):
         assert register(edge, type="hot", key=key).status == 403
     assert {wallet.network.split(":")[0]: wallet.address for wallet in edge.services.store.every(Wallet)} == mine
     assert list(edge.services.store.every(RetiredWallet)) == []
+
+
+def test_over_http_slot_0_alone_is_registered_and_replaced(edge: Edge) -> None:
+    """Further hot wallets are the command line's, which knows who may add them."""
+    store, network = edge.services.store, edge.services.catalogue("test").networks["ethereum"]
+
+    def slots() -> dict[int, str]:
+        return {wallet.slot: wallet.address for wallet in hot_wallets(store, network.id)}
+
+    assert problem(register(edge, type="hot", slot=1))[1] == "slot"
+    assert problem(register(edge, type="hot#1"))[1] == problem(register(edge, type="hot (slot 1)"))[1] == "type"
+    assert slots() == {}
+    first = register(edge, type="hot").json["address"]
+    assert slots() == {0: first}
+    second = edge.services.wallets.registering(None, network, "hot", by="a test", slot=1).run().wallet.address
+    for refused in (0, 1):
+        assert problem(register(edge, type="hot", slot=refused))[1] == "slot"
+    replaced = register(edge, type="hot").json["address"]
+    assert replaced != first
+    assert slots() == {0: replaced, 1: second}
 
 
 def test_how_often_a_sandbox_wallet_is_replaced_is_bounded(edge, monkeypatch):

@@ -60,6 +60,18 @@ def test_what_one_lacks_comes_from_the_fullest_first() -> None:
     assert world.look() == []
 
 
+def test_what_is_on_its_way_is_not_ordered_again_from_another() -> None:
+    world = Slots()
+    world.has(50 * USDT, 20 * USDT, 0)
+    world.short(60 * USDT)
+    first = (SECOND, HOT, 10 * USDT)
+    assert world.look() == [first]
+    world.has(50 * USDT, 20 * USDT, 30 * USDT)
+    assert world.look() == [first], "the third has it, too"
+    world.short(40 * USDT, THIRD)
+    assert world.look() == sorted([first, (HOT, THIRD, 10 * USDT)]), "what comes to the first does not come to the third"
+
+
 def test_the_commands_are_in_the_group_of_the_wallet_that_gives() -> None:
     world = Slots()
     world.has(50 * USDT, 20 * USDT, 0)
