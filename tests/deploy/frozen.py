@@ -51,7 +51,7 @@ class _Field(str):
         return True
 
 
-def _shape(key: Any) -> str:
+def shape(key: Any) -> str:
     return re.sub(r"\d{3,}", "N", str(key(_Named())))
 
 
@@ -139,7 +139,7 @@ def names() -> dict[str, Any]:
     return {
         "work": sorted(get_args(WorkKind)),
         "events": sorted(EVENT_NAMES),
-        "records": {name: f"{kind.table}: {_shape(kind.pk)} / {_shape(kind.sk)}" for name, kind in sorted(RECORDS.items())},
+        "records": {name: f"{kind.table}: {shape(kind.pk)} / {shape(kind.sk)}" for name, kind in sorted(RECORDS.items())},
         "fields": dict(sorted(_stored().items())),
         "defaults": _defaults(),
         "values": dict(sorted(_literals().items())),
