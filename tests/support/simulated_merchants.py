@@ -14,6 +14,7 @@ from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delive
 from chalicelib.domain.webhooks.endpoints import WebhookEndpoint, event_record
 from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.work import OutboxRow, outbox_id
+from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.ports.changes import Emit, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
@@ -203,7 +204,7 @@ class Merchants:
             for step in self._schedule:
                 try:
                     step()
-                except Unavailable:
+                except (Unavailable, Failures):
                     self.schedules_failed += 1
 
         self.simulation.start(run)

@@ -14,13 +14,16 @@ import pytest
 from standardwebhooks import Webhook
 
 from chalicelib.domain.ids import MerchantId, TenantId, tenant_id
-from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work, line_of
 from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
 from chalicelib.domain.webhooks.leases import BATCH, Turn
-from chalicelib.domain.work import LANES, Command, OutboxRow, as_one_item, outbox_work
+from chalicelib.domain.work import LANES, Command, OutboxRow, Work, as_one_item, outbox_work, time_order
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.changes import Close, Conflict, Emit, Open, Save
-from chalicelib.usecases.webhooks.lookouts import PERIOD_MS
+from chalicelib.usecases.webhooks.due_lanes import GRACE_MS, KNOWN_MS
+from chalicelib.usecases.webhooks.late_lines import LateLines
+from chalicelib.usecases.webhooks.leases import in_threads
+from chalicelib.usecases.webhooks.lookouts import PERIOD_MS, lookout_work
 from chalicelib.usecases.webhooks.relay import Relay
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
@@ -262,6 +265,23 @@ def test_without_any_message_the_sweeps_do_it(stack: Stack, receiver: Receiver) 
     assert open_deliveries() == set()
     stack.drain(only=["housekeeping"])
     assert not [work for work in wired.store.every_work() if work.kind == "lookout"]
+
+
+@pytest.mark.parametrize("age", [GRACE_MS, KNOWN_MS - 1, KNOWN_MS, KNOWN_MS + 1, 86_400_000])
+def test_lookouts_of_any_age_are_looked_after_once(aws: LocalAws, age: int) -> None:
+    """On the real store: those at the border of recent and older ones too, and of a late line one is left."""
+    wired = services()
+    now = wired.clock.now_ms()
+    on_time, late = line_of("mch_1:live", "wh_1"), line_of("mch_2:live", "wh_2")
+    for line in (on_time, late):
+        wired.store.open(lookout_work(line, now - age))
+        wired.store.open(lookout_work(line, now - age - PERIOD_MS))
+    wired.store.commit([Open(Work("delivery", late, time_order(now - age), f"parcel|{now - age}|evt_1"), by_time=False)])
+    sweep = LateLines(wired.store, wired.clock, in_threads)
+    sweep.search()
+    assert sweep.found == [late]
+    (left,) = [work for work in wired.store.every_work() if work.kind == "lookout"]
+    assert left.id == late and int(left.order) >= now - GRACE_MS
 
 
 def test_a_first_delivery_is_in_the_index_only_where_the_stage_has_no_lookouts(aws: LocalAws) -> None:

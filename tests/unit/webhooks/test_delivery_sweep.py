@@ -17,14 +17,18 @@ from chalicelib.domain.webhooks.deliveries import (
     beginning,
     delivery_for,
     delivery_work,
+    unheld_work,
 )
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint
 from chalicelib.domain.webhooks.leases import EARLY_MS, TURN_MS, SweepCursor
 from chalicelib.domain.work import Work, held_order, time_order
+from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.ports.changes import Open, Save
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
 from chalicelib.usecases.webhooks.deliveries import Answer
-from chalicelib.usecases.webhooks.due_sweep import KNOWN_MS, PAGE, DueSweep
+from chalicelib.usecases.webhooks.due_lanes import KNOWN_MS
+from chalicelib.usecases.webhooks.due_sweep import PAGE, DueSweep
 from chalicelib.usecases.webhooks.endpoints import Webhooks
 from chalicelib.usecases.webhooks.notices import Notices
 from chalicelib.usecases.webhooks.redelivery import Redelivery
@@ -200,6 +204,62 @@ def test_however_often_it_goes_on_there_is_one_obligation() -> None:
     assert line.wakes() == 0 and line.open() == 0  # it is paused
     turn_on(line)
     assert line.open() == 1 and line.wakes() == 1
+
+
+class Resumed:
+    """Endpoints that are paused no more, each with a parked delivery. A read of a lane of open work takes 200 ms."""
+
+    def __init__(self, count: int) -> None:
+        self.clock, self.queues, self.store = HandClock(NOW), MemoryQueues(), MemoryStore()
+        self.sweep = DueSweep(self.store, self.queues, self.clock)
+        self.ids = [f"wh_{n:03d}" for n in range(count)]
+        for id in self.ids:
+            endpoint = an_endpoint(id).unheld(NOW)
+            parked = replace(delivery_for(an_event_record(f"evt_{id}"), endpoint, NOW), held=True)
+            self.store.commit([Save(endpoint), Open(delivery_work(parked)), Open(unheld_work(endpoint))])
+        real = self.store.open_work
+
+        def open_work(*args: Any, **how: Any) -> list[Work]:
+            self.clock.pass_ms(200)
+            return real(*args, **how)
+
+        self.store.open_work = open_work  # type: ignore[method-assign]
+
+    def minute(self) -> list[str]:
+        """Run once; which endpoints got a message."""
+        self.queues.wakes.clear()
+        self.sweep.run()
+        self.clock.pass_ms(MINUTE)
+        return [id for id, _ in self.queues.wakes]
+
+
+def test_each_endpoint_that_goes_on_has_its_turn_where_time_does_not_suffice_for_all() -> None:
+    world = Resumed(60)
+    woken = [world.minute() for _ in range(8)]
+    assert all(len(ids) < 30 for ids in woken) and {id for ids in woken for id in ids} == {*world.ids}
+    assert len([id for ids in woken[:3] for id in ids]) == len({id for ids in woken[:3] for id in ids}), "nobody twice"
+
+
+def test_where_time_suffices_the_next_run_begins_at_the_front_and_writes_nothing() -> None:
+    world = Resumed(3)
+    written = world.store.commits
+    assert sorted(world.minute()) == sorted(world.minute()) == world.ids
+    assert world.store.commits == written
+
+
+def test_an_endpoint_whose_message_is_refused_leaves_the_others_woken() -> None:
+    world = Resumed(5)
+    real = world.queues.wake
+
+    def wake(tenant: str, id: str, *args: Any, **how: Any) -> None:
+        if id == "wh_002":
+            raise Unavailable("refused")
+        real(tenant, id, *args, **how)
+
+    world.queues.wake = wake  # type: ignore[method-assign]
+    with pytest.raises(Failures):
+        world.sweep.run()
+    assert sorted(id for id, _ in world.queues.wakes) == ["wh_000", "wh_001", "wh_003", "wh_004"]
 
 
 def test_an_obligation_is_not_closed_by_who_saw_the_endpoint_before_it_went_on() -> None:
