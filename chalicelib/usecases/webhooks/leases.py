@@ -31,7 +31,7 @@ from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.secrets import Opener
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.webhooks.deliveries import Accepted, Deliveries, Sent
-from chalicelib.usecases.webhooks.looks import Look, Looks
+from chalicelib.usecases.webhooks.looks import DueReads, Look
 from chalicelib.usecases.webhooks.notices import well_again
 from chalicelib.usecases.webhooks.ordering import Ordering
 from chalicelib.usecases.webhooks.recording import Made, Recording, Tried
@@ -68,7 +68,7 @@ class Leases:
         self._store, self._queues, self._clock = store, queues, clock
         self._deliveries, self._opener, self._together = deliveries, opener, together
         self._ordering = Ordering(store, deliveries)
-        self._looks = Looks(store, clock, deliveries, self._ordering)
+        self._due_reads = DueReads(store, clock, deliveries, self._ordering)
         self._recording = Recording(store, deliveries)
 
     def take(self, tenant: TenantId, endpoint_id: str, *, held: bool = False) -> Outcome:
@@ -82,7 +82,7 @@ class Leases:
         me = new_id("turn", started)
         own: Turn | None = None
         while True:
-            look = self._looks.look(tenant, endpoint_id, own, held=held)
+            look = self._due_reads.look(tenant, endpoint_id, own, held=held)
             now = self._clock.now_ms()
             if own is None and (look.turn.taken(now) or look.turn.died(now)):
                 if look.turn.died(now):

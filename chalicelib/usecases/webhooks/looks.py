@@ -71,7 +71,7 @@ class Look:
         return endpoint is not None and endpoint.status == "active" and endpoint.unheld_at > (self.mine.drained_at or 0)
 
 
-class Looks:
+class DueReads:
     def __init__(self, store: Store, clock: Clock, deliveries: Deliveries, ordering: Ordering) -> None:
         self._store, self._clock = store, clock
         self._deliveries, self._ordering = deliveries, ordering
