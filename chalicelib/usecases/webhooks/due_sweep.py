@@ -106,10 +106,11 @@ class DueSweep:
             for page in self._pages(lane, span, until, before.places[int(lane)] or None):
                 lines.update(work.lane for work in page.items)
                 places[int(lane)] = page.next or ""
-        messages.ask(dict.fromkeys(lines, (start,)), ASK_MS)
-        after = replace(next_version(before), places=tuple(places))
-        if after.places != before.places:
-            self._store.commit([Save(after)])
+        with Each("overdue webhook deliveries") as each:
+            each.take("messages", lambda: messages.ask(dict.fromkeys(lines, (start,)), ASK_MS))
+            after = replace(next_version(before), places=tuple(places))
+            if after.places != before.places:
+                each.take("where the next run goes on", lambda: self._store.commit([Save(after)]))
 
     def _pages(self, lane: str, span: Span, until: int, after: str | None = None) -> Iterator[Page[Work]]:
         """Pages of a lane, one at least, and none begun after `until`."""
