@@ -29,8 +29,11 @@ _STUCK_MS = 24 * 60 * 60 * 1000
 """What is unconfirmed for so long is stuck: seconds do not matter to it."""
 _STUCK_DEPTHS = 3
 """The same of deposits in blocks so many times as deep as credited ones: they wait for an operator, or for another node."""
-_BY_TIME: tuple[WorkKind, ...] = ("sent", "bundle", "glimpse")
-"""Payments on their way to confirmation, beside deposits, ordered by the time of their beginning."""
+_UNMINED_MS = 30 * 60 * 1000
+"""A payment that waits in the mempool for longer costs its payer nothing so far, and may be replaced by another: it counts as an
+ask, so that it keeps a network busy within the bound a day."""
+_BY_TIME: tuple[WorkKind, ...] = ("sent", "bundle")
+"""Payments on their way to confirmation, beside deposits, ordered by the time of their beginning, as `glimpse` is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,12 @@ class Ticks:
         if self._most_ms is None:
             return
         now = self._clock.now_ms()
-        if self._paying(network, realm_now, cursor):
+        paying = self._paying(network, realm_now, cursor)
+        waits = not paying and self._begun(network, "glimpse", realm_now - _STUCK_MS)
+        if paying or (waits and self._begun(network, "glimpse", realm_now - _UNMINED_MS)):
             record = until_settled(lambda: self._note_paying(network.id, now))
+        elif waits:
+            record = until_settled(lambda: self._note_unmined(network.id, now))
         else:
             record = self._read(network.id)
         self._send(network, start, now, record.until)
@@ -99,6 +106,14 @@ class Ticks:
         self._store.commit([Save(after)])
         return after
 
+    def _note_unmined(self, network: NetworkId, now: int) -> Busy:
+        record = self._read(network)
+        after = record.asked(now + WAIT_MS, now, self._most_ms or 0)
+        if after is None:
+            return record
+        self._store.commit([Save(after)])
+        return after
+
     def _paying(self, network: Network, realm_now: int, cursor: Cursor | None) -> bool:
         """Whether payments are on their way to confirmation, those left out that only an operator or another node moves on."""
         if cursor is not None:
@@ -106,12 +121,14 @@ class Ticks:
             deposits = Work("deposit", network.id, f"{low:015d}", "")
             if self._store.open_work("deposit", network.id, after=deposits, limit=1):
                 return True
-        first = time_order(max(0, realm_now - _STUCK_MS))
-        return any(
-            self._store.open_work(kind, network.id, after=Work(kind, network.id, first, ""), limit=1)
-            for kind in _BY_TIME
-            if network.family == "utxo" or kind == "sent"
-        )
+        return any(self._begun(network, kind, realm_now - _STUCK_MS) for kind in _BY_TIME)
+
+    def _begun(self, network: Network, kind: WorkKind, since: int) -> bool:
+        """Whether payments of a kind are open that began after `since`, by the realm's clock in milliseconds."""
+        if network.family != "utxo" and kind != "sent":
+            return False
+        first = Work(kind, network.id, time_order(max(0, since)), "")
+        return bool(self._store.open_work(kind, network.id, after=first, limit=1))
 
     def begin(self, network: NetworkId, at: int) -> TickLease | None:
         """The lease of the tick that was planned for `at`; None where it must not run. Raises Unavailable."""

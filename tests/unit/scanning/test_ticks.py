@@ -203,7 +203,7 @@ def test_where_ticks_are_off_nothing_is_read_or_sent(monkeypatch: pytest.MonkeyP
         ("deposit", f"{1_000 - 3 * ETHEREUM.confirmations - 1:015d}", ETHEREUM, False),
         ("sent", time_order(20_000 * DAY), ETHEREUM, True),
         ("sent", time_order(19_998 * DAY), ETHEREUM, False),
-        ("glimpse", time_order(20_000 * DAY), BITCOIN, True),
+        ("glimpse", time_order(20_000 * DAY + HOUR // 2 + 1), BITCOIN, True),
         ("glimpse", time_order(19_998 * DAY), BITCOIN, False),
         ("bundle", time_order(20_000 * DAY), BITCOIN, True),
         ("payout", time_order(20_000 * DAY), ETHEREUM, False),
@@ -214,6 +214,43 @@ def test_payments_on_their_way_keep_a_network_busy(bench: Bench, kind: Any, orde
     assert bool(bench.poll(network, a_cursor(1_000, network))) == waits
     assert bench.record(network).open_until == (bench.clock.now + OPEN_MS if waits else 0)
     assert bench.record(network).alone_ms == 0
+
+
+def polled(bench: Bench, hours: int) -> int:
+    """How many minutes have ticks: a poll each minute."""
+    minutes = 0
+    for _ in range(hours * 60):
+        bench.clock.pass_ms(60_000)
+        minutes += bool(bench.poll(BITCOIN))
+    return minutes
+
+
+def test_a_payment_that_nobody_mines_counts_as_an_ask_after_half_an_hour(bench: Bench) -> None:
+    """It costs its payer nothing until it is mined: of each day it gets six hours and a half, however often it is replaced."""
+    work = bench.open("glimpse", time_order(bench.clock.now), BITCOIN)
+    assert polled(bench, 1) == 60
+    assert 0 < bench.record(BITCOIN).alone_ms <= HOUR
+    assert polled(bench, 21) + 60 <= 6 * 60 + 30 + 3
+    assert bench.record(BITCOIN).alone_ms == MOST and not bench.busy(BITCOIN)
+    assert polled(bench, 2) <= 61, "of which one is in the new day"
+    bench.store.commit([Close(work), Open(replace(work, order=time_order(bench.clock.now), id="its replacement"))])
+    assert polled(bench, 22) + 61 <= 6 * 60 + 30 + 3
+
+
+def test_a_young_payment_in_the_mempool_beside_an_old_one_keeps_it_busy_by_itself(bench: Bench) -> None:
+    bench.open("glimpse", time_order(bench.clock.now - HOUR), BITCOIN)
+    bench.store.commit([Open(Work("glimpse", BITCOIN.id, time_order(bench.clock.now - HOUR // 4), "young"))])
+    bench.poll(BITCOIN)
+    assert (bench.record(BITCOIN).open_until, bench.record(BITCOIN).alone_ms) == (bench.clock.now + OPEN_MS, 0)
+
+
+def test_once_it_is_in_a_block_it_counts_as_before(bench: Bench) -> None:
+    seen = bench.open("glimpse", time_order(bench.clock.now - 20 * HOUR), BITCOIN)
+    bench.poll(BITCOIN, a_cursor(1_000, BITCOIN))
+    assert bench.record(BITCOIN).open_until == 0
+    bench.store.commit([Close(seen), Open(Work("deposit", BITCOIN.id, f"{1_000:015d}", "x"))])
+    bench.poll(BITCOIN, a_cursor(1_000, BITCOIN))
+    assert bench.record(BITCOIN).open_until == bench.clock.now + OPEN_MS
 
 
 def test_what_fails_for_an_ask_fails_no_request(
