@@ -57,14 +57,14 @@ class Settings:
     way round all watched addresses; 0: it does not go round. `wallet_custody`: keys of new service wallets are made in KMS and
     never leave it (native), or here, and encrypted at once; `reveal_private_keys`: the answer that registers a wallet shows the
     key made here. `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any.
-    `consolidation_budget_usd` is what a network's consolidations may cost in a UTC day without an operator's approval, in US
-    dollars. `node_silence_minutes`: a node that has not answered for so long has no vote about what became of a transaction of
-    ours. `fee_budget_usd` is how much of the fees of one merchant's withdrawals the operator bears on one network in a UTC day,
-    in US dollars. `addresses_per_day` is how many addresses, those of invoices too, one merchant may have made in a UTC day; 0:
-    any number. `archive_after_days` is how old a settled payment is when it leaves the tables for the archive; 0: none leaves
-    any more, and what left before stays there; None: none ever left. `console`: the operator's page is served. `ticks`: networks on
-    which somebody waits are looked at every few seconds; `busy_hours` is how long that may go on in a UTC day for those alone who
-    only ask for a payment, for each network.
+    `consolidation_budget_usd` is what a network's consolidations may cost in a UTC day without an operator's approval, or the
+    moves between its hot wallets, in US dollars. `node_silence_minutes`: a node that has not answered for so long has no vote
+    about what became of a transaction of ours. `fee_budget_usd` is how much of the fees of one merchant's withdrawals the operator
+    bears on one network in a UTC day, in US dollars. `addresses_per_day` is how many addresses, those of invoices too, one
+    merchant may have made in a UTC day; 0: any number. `archive_after_days` is how old a settled payment is when it leaves the
+    tables for the archive; 0: none leaves any more, and what left before stays there; None: none ever left. `console`: the
+    operator's page is served. `ticks`: networks on which somebody waits are looked at every few seconds; `busy_hours` is how long
+    that may go on in a UTC day for those alone who only ask for a payment, for each network.
     """
 
     stage: str = "local"

@@ -101,9 +101,12 @@ class MoveWiring:
 
     def slot_moves(self, network: Network) -> SlotMoves:
         """For account networks."""
+        from chalicelib.usecases.treasury.consolidation.budget import ConsolidationBudget
         from chalicelib.usecases.treasury.slots import SlotMoves
 
-        return SlotMoves(self._chains.context(network), self.move_fees(network))
+        parts = self._parts
+        budget = ConsolidationBudget(parts.store, parts.rates, parts.settings.consolidation_budget_usd)
+        return SlotMoves(self._chains.context(network), self.move_fees(network), budget)
 
     def drains(self, network: Network) -> Drains:
         """For networks of both kinds."""

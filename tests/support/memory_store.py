@@ -32,6 +32,7 @@ from chalicelib.domain.transactions.node_silence import NodeSilence
 from chalicelib.domain.transactions.rounds import AskingRound
 from chalicelib.domain.transactions.sightings import Sighting
 from chalicelib.domain.treasury.collections import Collecting, Collection, Distribution
+from chalicelib.domain.treasury.consolidation_fees import ConsolidationFees
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.webhooks.deliveries import Delivery
@@ -72,6 +73,7 @@ KEYS: dict[type, tuple[str, ...]] = {
     WithdrawalBatch: ("tenant", "id"),
     PayoutLine: ("network",),
     SlotShortage: ("network", "asset"),
+    ConsolidationFees: ("network",),
     PaymentSwitch: ("realm",),
     FeeQuote: ("network",),
     NodeSilence: ("network",),

@@ -15,7 +15,8 @@ from chalicelib.domain.withdrawals.fee_budget import DAY_MS, MICROS
 @dataclass(frozen=True, slots=True)
 class ConsolidationFees:
     """The highest fees of a network's consolidations that were planned or replaced on the `day` (since 1970) that was counted
-    last. A consolidation that came to nothing stays counted: the count never falls within a day."""
+    last, or of the moves between its hot wallets that were planned. One that came to nothing stays counted: the count never falls
+    within a day."""
 
     network: NetworkId
     day: int = 0

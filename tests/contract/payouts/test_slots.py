@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from eth_account import Account
@@ -15,6 +16,7 @@ from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import network_parts
+from chalicelib.domain.treasury.consolidation_fees import ConsolidationFees
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.base.clock import in_realm
@@ -299,6 +301,28 @@ def test_a_payout_larger_than_every_slot_waits_for_a_move_between_them(shop: Sho
     assert ended(shop, asked) == [("confirmed", first)]
     assert len(moves("distribution")) == 1 and shop.paid() == 2 * ETHER
     assert suspected(shop) == []
+
+
+def test_withdrawals_that_lack_a_fee_and_are_cancelled_do_not_spend_it_without_bound(shop: Shop) -> None:
+    """A merchant asks for what the fullest wallet has, which lacks the fee, and cancels once a move is planned: again and again."""
+    asked, first, second = larger_than_each(shop)
+    assert shop.stack.call("DELETE", f"/v1/withdrawals/{asked}", shop.key).status == 200
+    shop.turn()
+    known, had = {move.id for move in moves("distribution")}, booked(shop, first, "eth") + booked(shop, second, "eth")
+    reasons = []
+    for _ in range(6):
+        asked = shop.withdraw(format(Decimal(max(booked(shop, first, "eth"), booked(shop, second, "eth"))) / ETHER, "f"))
+        shop.turn()
+        reasons.append(shop.record(asked).pending_reason)
+        assert shop.stack.call("DELETE", f"/v1/withdrawals/{asked}", shop.key).status == 200
+        shop.mine()
+        shop.turn()
+    ordered = [move for move in moves("distribution") if move.id not in known]
+    assert len(ordered) <= 4 and reasons == ["liquidity"] * 6
+    lost = had - booked(shop, first, "eth") - booked(shop, second, "eth")
+    assert 0 <= 20 * lost <= sum(move.amount for move in ordered)
+    counted = services().store.get(ConsolidationFees, network=shop.realm_network().id)
+    assert bool(ordered) == (counted is not None and counted.micros > 0)
 
 
 def test_an_older_version_that_stores_the_network_is_mended_by_the_poll(shop: Shop) -> None:

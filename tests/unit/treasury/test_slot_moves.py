@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,12 +10,15 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.rates import ConstantRates, Rates
+from chalicelib.domain.times import iso
 from chalicelib.domain.treasury.collections import Distribution
 from chalicelib.domain.treasury.moves import Move, move_command
 from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.slot_shortages import LASTS_MS, SlotShortage
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.treasury.slots import SlotMoves
+from chalicelib.usecases.treasury.consolidation.budget import ConsolidationBudget
+from chalicelib.usecases.treasury.slots import UNPRICED_A_DAY, SlotMoves
 from tests.support.collecting import COLD, ETHER, FEE, HOT, NETWORK, USDT, Treasury
 
 SECOND, THIRD = "0x27b1fdb04752bbc536007a920d24acb045561c26", "0x52908400098527886E0F7030069857D2E4169EE7"
@@ -25,7 +29,7 @@ class Slots(Treasury):
 
     def __init__(self, coin: str = "usdt") -> None:
         super().__init__()
-        self.coin = coin
+        self.coin, self.usd = coin, 500
         network = replace(self.network, payout_slots=3)
         self.network = self.store.network = network
         for slot, address in ((1, SECOND), (2, THIRD)):
@@ -36,6 +40,10 @@ class Slots(Treasury):
         for address, there in zip((HOT, SECOND, THIRD), units, strict=True):
             self.put(address, self.coin, there)
 
+    @property
+    def budget(self) -> ConsolidationBudget:
+        return ConsolidationBudget(self.store, lambda _: self.rates, self.usd)
+
     def short(self, units: int, wallet: str = HOT) -> None:
         asset = self.store.coins[self.coin].asset
         known = self.store.get(SlotShortage, network=NETWORK, asset=asset)
@@ -43,7 +51,7 @@ class Slots(Treasury):
 
     def look(self) -> list[tuple[str, str, int]]:
         """What is under way after a look of the poll."""
-        SlotMoves(self.context, self._fees).work(lambda: True)
+        SlotMoves(self.context, self._fees, self.budget).work(lambda: True)
         found = [move for move in self.moves("distribution") if not move.at_rest]
         return sorted((move.source, move.recipient, move.amount) for move in found)
 
@@ -172,8 +180,125 @@ def test_with_one_hot_wallet_nothing_is_read_or_moved() -> None:
     world = Treasury()
     asset = world.store.coins["usdt"].asset
     world.store.commit([Save(SlotShortage(NETWORK, asset, HOT, 1, 0))])
-    SlotMoves(world.context, world._fees).work(lambda: True)
+    SlotMoves(world.context, world._fees, ConsolidationBudget(world.store, lambda _: world.rates, 1)).work(lambda: True)
     assert world.store.all(Move) == []
+
+
+# What it may cost: merchants pay no fees of these moves (money rule 14)
+
+
+def test_what_lacks_is_rounded_up_to_a_sixth_of_what_was_asked_for() -> None:
+    world = Slots()
+    world.has(60 * USDT, 50 * USDT, 0)
+    world.short(60 * USDT + 1)
+    assert world.look() == [(SECOND, HOT, 10 * USDT)]
+
+
+def test_what_lacks_is_rounded_up_until_it_is_worth_its_fee() -> None:
+    """A fee of 10 cents is 5 per cent of 2 dollars."""
+    world = Slots()
+    world.has(3 * USDT, 50 * USDT, 0)
+    world.short(3 * USDT + 600_000)
+    assert world.look() == [(SECOND, HOT, 2_400_000)], "0.6, 1.2, 2.4"
+
+
+def test_each_that_gives_keeps_half_where_that_is_enough() -> None:
+    world = Slots()
+    world.has(50 * USDT, 40 * USDT, 30 * USDT)
+    world.short(80 * USDT)
+    assert world.look() == sorted([(SECOND, HOT, 20 * USDT), (THIRD, HOT, 10 * USDT)])
+    world = Slots()
+    world.has(50 * USDT, 40 * USDT, 30 * USDT)
+    world.short(90 * USDT)
+    assert world.look() == [(SECOND, HOT, 40 * USDT)], "one fee, where more than the halves is needed"
+
+
+def test_what_is_not_worth_its_fee_is_not_moved(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    world = Slots()
+    world.has(50 * USDT, 2 * USDT - 1, 0)
+    world.short(50 * USDT + 1)
+    assert world.look() == [] and "the fee is too large a part" in caplog.text
+    world = Slots("eth")
+    world.has(5 * ETHER, 21 * FEE - 1, 0)
+    world.short(5 * ETHER + 1)
+    assert world.look() == []
+    world.put(SECOND, "eth", 21 * FEE)
+    assert world.look() == [(SECOND, HOT, 20 * FEE)]
+
+
+@pytest.mark.parametrize("coin", ["usdt", "eth"])
+def test_what_a_hair_of_lack_costs_again_and_again_is_bounded(coin: str) -> None:
+    """A merchant asks for a hair more than the fullest has, and cancels once the move is planned."""
+    world, one = Slots(coin), USDT if coin == "usdt" else ETHER
+    world.has(20 * one, 20 * one - 1, 20 * one - 1)
+    for _ in range(30):
+        world.short(world.there(HOT, coin) + 1)
+        world.look()
+        for move in world.moves("distribution"):
+            if not move.at_rest:
+                world.settle(move)
+    done = world.moves("distribution")
+    value = sum(move.amount for move in done) * (ETHER // 2000 // USDT if coin == "usdt" else 1)
+    assert 0 < len(done) <= 18
+    assert 20 * FEE * len(done) <= value
+
+
+def test_a_coin_without_a_rate_is_moved_for_a_usual_fee() -> None:
+    world = Slots()
+    world.settle_for("usdt", collectThreshold="0")
+    world.rates = ConstantRates({("eth", "USD"): "2000"}, world.clock.now_ms)
+    world.has(50 * USDT, 10 * USDT, 0)
+    world.short(60 * USDT)
+    world.chain.fee = ETHER // 100 + 1
+    assert world.look() == []
+    world.chain.fee = ETHER // 100
+    assert world.look() == [(SECOND, HOT, 10 * USDT)]
+
+
+def budget_fills(world: Slots, rounds: int) -> int:
+    """How many moves there are where a payout lacks 10 USDT again and again."""
+    for _ in range(rounds):
+        world.has(50 * USDT, 20 * USDT, 0)
+        world.short(60 * USDT)
+        world.look()
+        for move in world.moves("distribution"):
+            if not move.at_rest:
+                world.settle(move)
+    return len(world.moves("distribution"))
+
+
+def test_the_budget_of_a_day_bounds_the_fees_and_an_operator_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    world = Slots()
+    world.usd = 1
+    assert budget_fills(world, 20) == 10, "of 10 cents each"
+    said = [record for record in caplog.records if "ALARM" in record.message]
+    why = f"the 1 USD of CONSOLIDATION_BUDGET_USD for {iso(world.clock.now_ms())[:10]} are used up"
+    told = f"ALARM {NETWORK}: {HOT} gets no usdt from other hot wallets: fee_share: {why}"
+    assert [record.message for record in said] == [told]
+    (waits,) = {record.reason for record in world.store.all(Distribution) if record.reason}
+    assert "CONSOLIDATION_BUDGET_USD" in waits
+    world.clock.pass_ms(24 * 3_600_000)
+    assert budget_fills(world, 20) == 20, "a new day"
+
+
+def test_without_any_rate_the_budget_is_enough_for_fifty_moves() -> None:
+    world = Slots()
+    world.rates = Rates()
+    assert budget_fills(world, 60) == UNPRICED_A_DAY
+    world = Slots()
+    world.rates, world.usd = Rates(), 0
+    assert budget_fills(world, 2) == 0
+
+
+def test_the_budget_covers_all_moves_of_a_payout_or_none() -> None:
+    world = Slots()
+    world.usd, world.rates = 1, ConstantRates({("eth", "USD"): "11000", ("usdt", "USD"): "1"}, world.clock.now_ms)
+    world.has(50 * USDT, 20 * USDT, 30 * USDT)
+    world.short(90 * USDT)
+    assert world.look() == [], "each costs 55 cents"
+    world.rates = ConstantRates({("eth", "USD"): "9000", ("usdt", "USD"): "1"}, world.clock.now_ms)
+    assert len(world.look()) == 2
 
 
 # Ceilings, floors and sweeps over several
