@@ -157,7 +157,7 @@ def day(network: str, here: float, m: Measured, node_s: float) -> Work:
     work = Work()
     for part in (emptied, holding, gone_round):
         work += part(network, here, m, node_s)
-    calls = SECONDS and 86_400 / SCHEDULE_S
+    calls = 86_400 / SCHEDULE_S
     return Work(work.seconds * SCHEDULE_S / SECONDS, work.usd + work.seconds * MEMORY / 1024 * GB_SECOND_USD + calls * CALL_USD)
 
 

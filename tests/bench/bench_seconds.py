@@ -4,10 +4,10 @@ Run as a script: ``python tests/bench/bench_seconds.py``; with ``--measure`` a l
 own is measured beside it (anvil mines a block at each payment; about four minutes).
 
 Plan and lease are the service's own (`chalicelib/domain/scanning/ticks.py`). Each wait is drawn from a lognormal distribution with
-the p50 and p99 of `WAITS`, in the second column of results with twice both. What a payment costs is in `WORK`. Payments come at
-`RATE` a second, spread over the account networks and then all on one, and belong to `MERCHANTS` with an endpoint each. On UTXO
-networks they are `COINS` a second: a third of all that bitcoin's chain takes. Budget: p95 of 5 s, and 8 s on UTXO
-networks, where the payments are spread.
+the p50 and p99 of `latencies.py`, in the second column of results with twice both. What is done is in `WORK`: a payment's CPU,
+calls and items are those of docs/scale.md. Payments come at `RATE` a second, spread over the account networks and then all on one,
+and belong to `MERCHANTS` with an endpoint each. On UTXO networks they are `COINS` a second: a third of what bitcoin's chain takes.
+Budget: p95 of 5 s, and 8 s on UTXO networks, where the payments are spread.
 """
 
 from __future__ import annotations
@@ -28,43 +28,56 @@ from chalicelib.domain.catalogue.catalogue import Network, default_networks  # n
 from chalicelib.domain.scanning.ticks import TickLease, is_late, planned  # noqa: E402
 from chalicelib.usecases.base.side_by_side import AT_ONCE  # noqa: E402
 from chalicelib.usecases.deposits.groups import MOST  # noqa: E402
+from chalicelib.usecases.ports.changes import FEW_ITEMS  # noqa: E402
 from chalicelib.usecases.scanning.sharing import FROM, SHARE  # noqa: E402
+from tests.bench.latencies import (  # noqa: E402
+    COLD,
+    DELAY,
+    MEMPOOL,
+    NODE,
+    QUEUE,
+    READ,
+    RECEIVER,
+    SEND,
+    START,
+    VCPU_MB,
+    Latency,
+    commit,
+)
+from tests.bench.page import PAGE, between  # noqa: E402
 
 RATE, COINS, MERCHANTS = 50, 2, 50
+"""The rate is the goal. As many merchants, one payment a second each: assumed; fewer have larger groups and wait at an endpoint."""
 MINUTES = 4
 BUDGET_MS = {"evm": 5_000, "tron": 5_000, "utxo": 8_000}
-VCPU_MB = 1_769
-"""https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"""
-MEMORY = {"tick": 1_769, "relay": 512, "deliver": 512}
-COLD = 0.01
-"""https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html: typically under 1 % of invocations."""
+MEMORY = {"poll": 512, "tick": 1_769, "relay": 512, "deliver": 512}
+"""MB, `.chalice/config.json`."""
 READING_S = 6.0
 """Seconds of a tick in which payments are recorded (`workers/tick.py`)."""
 
 
-@dataclass(frozen=True)
-class Wait:
-    """Milliseconds. `source` says who measured it, or why it is assumed."""
-
-    p50: float
-    p99: float
-    source: str
-
-    def draw(self, luck: random.Random, times: float) -> float:
-        return times * self.p50 * math.exp(luck.gauss(0, math.log(self.p99 / self.p50) / 2.326))
-
-
 WAITS = {
-    "queue": Wait(16, 105, "SQS standard to Lambda, eu-west-1: bitesizedserverless.com/bite/serverless-messaging-latency-compared"),
-    "delay": Wait(100, 1_000, "end of a message's delay to its receipt; AWS promises whole seconds; assumed"),
-    "send": Wait(10, 60, "SendMessage; assumed as a write"),
-    "cold": Wait(1_500, 3_000, "first start; our CPU in tests/bench/bench_cold_payout.py"),
-    "read": Wait(4, 15, "single-digit ms: aws.amazon.com/blogs/database/understanding-amazon-dynamodb-latency"),
-    "transaction": Wait(12, 40, "two phases: usenix.org/conference/atc23/presentation/idziorek; assumed three reads"),
-    "node": Wait(100, 400, "as tests/bench/bench_node_latency.py; assumed"),
-    "mempool": Wait(400, 2_000, "getrawmempool of some 50,000 ids, 3 MB; assumed"),
-    "receiver": Wait(100, 500, "a merchant's answer; assumed"),
+    "queue": QUEUE,
+    "delay": DELAY,
+    "send": SEND,
+    "cold": START,
+    "read": READ,
+    "transaction": commit(FEW_ITEMS),
+    "node": NODE,
+    "mempool": MEMPOOL,
+    "receiver": RECEIVER,
 }
+
+
+def measured(name: str) -> tuple[float, float, list[int]]:
+    """CPU in ms and calls of one payment, and its items: own, shared, counted up. Of bench_throughput.py, as the page has it."""
+    rows = [line.strip("|").split("|") for line in between(PAGE.read_text(encoding="utf-8"), "throughput").splitlines()]
+    (row,) = (row for row in rows if row[0] == name)
+    return float(row[1]), float(row[2]), [int(count) for count in row[4].split(",")]
+
+
+CPU_ALONE, CALLS, _ = measured("detection alone")
+CPU_TOGETHER, _, ITEMS = measured("detection in groups")
 
 
 @dataclass(frozen=True)
@@ -77,9 +90,17 @@ class Work:
     nodes: int = 0
     cpu: float = 0.0
 
-    def waits(self, luck: random.Random, times: float) -> float:
-        kinds = (("read", self.reads), ("transaction", self.transactions), ("send", self.sends), ("node", self.nodes))
-        return sum(WAITS[kind].draw(luck, times) for kind, count in kinds for _ in range(count))
+    def waits(self, luck: random.Random, times: float, items: int = FEW_ITEMS) -> float:
+        """Milliseconds of its calls; a transaction has so many items."""
+        return sum(kind.draw(luck, times) for kind, count in self._calls(items) for _ in range(count))
+
+    def seconds(self, memory: int) -> float:
+        """The mean, in a function with so many MB."""
+        calls = sum(kind.mean * count for kind, count in self._calls(FEW_ITEMS))
+        return (calls + self.cpu * VCPU_MB / memory) / 1_000
+
+    def _calls(self, items: int) -> list[tuple[Latency, int]]:
+        return [(READ, self.reads), (commit(items), self.transactions), (SEND, self.sends), (NODE, self.nodes)]
 
 
 WORK = {
@@ -87,8 +108,7 @@ WORK = {
     "look": Work(reads=1, nodes=2, cpu=4),  # cursor; tip and the cursor's hash
     "blocks": Work(reads=6, transactions=1, nodes=3, cpu=25),  # catalogue, recipients, list; blocks, receipts, traces
     "pass": Work(transactions=1, cpu=4),
-    # tests/bench/bench_throughput.py: a payment's detection alone, 5 calls.
-    "payment": Work(reads=3, transactions=1, sends=1, cpu=7.7),
+    "payment": Work(reads=round(CALLS) - 2, transactions=1, sends=1, cpu=CPU_ALONE),
     "row": Work(reads=2, transactions=3, sends=1, cpu=6),  # relay: events, deliveries
     "batch": Work(reads=6, transactions=2, cpu=8),  # deliver: lease, due deliveries, endpoint
     "end": Work(reads=1, transactions=1, cpu=3),  # confirm finds nothing; lease
@@ -98,12 +118,12 @@ WORK = {
 @dataclass(frozen=True)
 class How:
     """`threads` record at once, and up to `together` payments of a merchant in one transaction. Each but the first costs `in_group`
-    of one payment's CPU: 3.4 ms each in groups of twelve, where one alone takes 7.7 (tests/bench/bench_throughput.py)."""
+    of one payment's CPU, so that a payment of a whole group comes to what was measured."""
 
     threads: int
     together: int
     shares: bool = False
-    in_group: float = 0.39
+    in_group: float = (MOST * CPU_TOGETHER / CPU_ALONE - 1) / (MOST - 1)
 
 
 def _shares(groups: list[list[Payment]]) -> list[list[list[Payment]]]:
@@ -219,7 +239,8 @@ class Run:
                 continue
             burnt = work.cpu * (1 + (len(group) - 1) * self.how.in_group) * VCPU_MB / MEMORY["tick"]
             cpu = max(cpu, begin) + burnt  # threads share one processor
-            end = max(begin + burnt + work.waits(luck, self.times), cpu)
+            items = ITEMS[0] * len(group) + sum(ITEMS[1:]) + 1
+            end = max(begin + burnt + work.waits(luck, self.times, items), cpu)
             heapq.heappush(lanes, end)
             self.recorded += [(end, payment) for payment in group]
         return max(lanes), left
@@ -292,10 +313,14 @@ def seconds(networks: list[Network], how: str, rate: float) -> bool:
 
 
 # Prices of us-east-1: aws.amazon.com/lambda/pricing, /sqs/pricing, /dynamodb/pricing/on-demand.
-REQUEST, GB_SECOND, MESSAGE, WRITE, READ = 0.2e-6, 1.66667e-5, 0.4e-6, 0.625e-6, 0.125e-6
+REQUEST, GB_SECOND, MESSAGE, WRITE, READ_UNIT = 0.2e-6, 1.66667e-5, 0.4e-6, 0.625e-6, 0.125e-6
 POLLS = 30.4 * 1_440
 """Of a month."""
-POLL_SECONDS, TICK_SECONDS, TICK_BLOCK_SECONDS = 1.5, 0.35, 0.8
+POLL = Work(reads=36, nodes=8, cpu=100)
+"""Of both realms, where nothing is to do: assumed; reads as in costs.md."""
+TICK = ("begin", "look", "end")
+BLOCKS = ("blocks", "pass")
+"""What a tick does, and what it does besides where there is a block: parts of `WORK`."""
 BLOCK_REQUESTS = {"evm": 2, "tron": 2, "utxo": 1}
 """Blocks with transactions, and their logs or receipts: a request may have many blocks, and providers count each call in it."""
 
@@ -307,32 +332,16 @@ def month(network: Network, busy: bool) -> tuple[float, float]:
     passing = min(blocks, POLLS + ticks)
     # A transaction costs two units for each KB: an item of the hashes that it remembers, some 90 bytes each.
     cursor = 2 * math.ceil((300 + 90 * (network.reorg_depth + 1)) / 1024)
-    functions = POLLS * (REQUEST + POLL_SECONDS * 0.5 * GB_SECOND)
-    ended = TICK_SECONDS + (TICK_BLOCK_SECONDS - TICK_SECONDS) * min(1.0, blocks / max(1.0, ticks))
+    functions = POLLS * (REQUEST + POLL.seconds(MEMORY["poll"]) * MEMORY["poll"] / 1024 * GB_SECOND)
+    looks, reads = (sum(WORK[part].seconds(MEMORY["tick"]) for part in parts) for parts in (TICK, BLOCKS))
+    ended = looks + reads * min(1.0, blocks / max(1.0, ticks))
     functions += ticks * (REQUEST + ended * MEMORY["tick"] / 1024 * GB_SECOND)
     messages = ticks * (0.1 + 2) * MESSAGE  # sent by tens; received, deleted
-    store = (POLLS * 36 + ticks * (4 + cursor / 4)) * READ + (passing * cursor + ticks * 4 + (POLLS * 2 if busy else 0)) * WRITE
+    store = (POLLS * POLL.reads + ticks * (4 + cursor / 4)) * READ_UNIT + (
+        passing * cursor + ticks * 4 + (POLLS * 2 if busy else 0)
+    ) * WRITE
     requests = blocks * BLOCK_REQUESTS[network.family] + (POLLS + ticks) * 2 + (ticks if network.family == "utxo" else 0)
     return functions + messages + store, requests
-
-
-def markdown(networks: list[Network]) -> bool:
-    """Print all of it as one table, for the page; whether the budget is kept."""
-    _, now = HOWS
-    accounts = sum(network.family != "utxo" for network in networks)
-    kept = True
-    head = "network|p95 s, 50/s over six|on it|USD a month|busy|requests|busy"
-    print(f"|{head}|\n|{'---|' * (head.count('|') + 1)}")
-    for network in networks:
-        cells = []
-        for rate in (RATE / accounts, RATE):
-            took = [percentile(Run(network, HOWS[now], rate, times).latencies(), 0.95) for times in (1, 2)]
-            kept = kept and (rate == RATE or took[0] <= BUDGET_MS[network.family])
-            cells.append(";".join(f"{each / 1000:.1f}" for each in took))
-        (idle, few), (busy, many) = month(network, False), month(network, True)
-        alone = "" if network.family == "utxo" else cells[1]
-        print(f"|{network.slug}|{cells[0]}|{alone}|{idle:.0f}|{busy:.0f}|{few / 1e6:.1f}M|{many / 1e6:.1f}M|")
-    return kept
 
 
 def prices(networks: list[Network]) -> None:
@@ -351,13 +360,8 @@ def prices(networks: list[Network]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Seconds to the webhook, and the price of busy networks.")
     parser.add_argument("--measure", action="store_true", help="measure a local stack with nodes and the deployed clock, too")
-    parser.add_argument("--markdown", action="store_true", help="print the page's table alone")
     asked = parser.parse_args()
     networks = default_networks("live")
-    if asked.markdown:
-        if not markdown(networks):
-            raise SystemExit(1)
-        return
     print("|wait|p50 ms|p99 ms|source|\n|---|---|---|---|")
     for name, wait in WAITS.items():
         print(f"|{name}|{wait.p50:g}|{wait.p99:g}|{wait.source}|")

@@ -30,7 +30,9 @@ os.environ.update({"STAGE": "local", "SANDBOX_BLOCK_SECONDS": "0"})
 import pytest  # noqa: E402
 
 from chalicelib.domain.invoices.totals import SHARDS  # noqa: E402
+from chalicelib.usecases.base.side_by_side import AT_ONCE  # noqa: E402
 from chalicelib.usecases.deposits.groups import DepositGroups  # noqa: E402
+from chalicelib.usecases.ports.changes import MOST_ITEMS  # noqa: E402
 from chalicelib.usecases.scanning.sharing import SHARE  # noqa: E402
 from chalicelib.wiring import services  # noqa: E402
 from tests.bench import dynamo_model as model  # noqa: E402
@@ -42,12 +44,8 @@ from tests.support.stack import Stack  # noqa: E402
 
 FEW, MANY = 12, 48
 ROUNDS = 3
-BOUND = 80
-"""Items of our transactions; AWS takes 100 and 4 MB: model.GUIDE/transaction-apis.html."""
-THREADS = 8
-"""Commits of one function at a time."""
 FAN = 8
-"""Functions `record` at a time (app.py)."""
+"""Functions `record` at a time (app.py: a test compares them)."""
 
 
 @dataclass(frozen=True)
@@ -184,9 +182,9 @@ def memory(function: str) -> int:
 def plans() -> dict[str, Plan]:
     """As it was, and as it is: the poll alone; functions beside it where a block is crowded, with new tables and warmed ones."""
     poll = Plan(memory=memory("poll_ethereum"))
-    several = replace(poll, threads=THREADS)
-    grouped = replace(several, bound=BOUND, ordered=True)
-    found = {"singles": poll, f"{THREADS} singles": several, f"{THREADS} groups": grouped}
+    several = replace(poll, threads=AT_ONCE)
+    grouped = replace(several, bound=MOST_ITEMS, ordered=True)
+    found = {"singles": poll, f"{AT_ONCE} singles": several, f"{AT_ONCE} groups": grouped}
     if memory("record"):
         beside = replace(grouped, functions=FAN, memory=memory("record"), share=SHARE, fan_out=True)
         found |= {f"{FAN} functions": beside, "warmed tables": replace(beside, partitions=WARMED // 1_000)}

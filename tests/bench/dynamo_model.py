@@ -1,37 +1,28 @@
 """A model of DynamoDB and of functions that write to it: items, partitions, conflicts of transactions, latencies, CPU.
 
-It plays the commits of a block's payments, by workers side by side, in simulated time. Each constant stands here with its source.
-Latencies are assumed, since they can not be measured without AWS: every result is shown with them and with twice them.
+It plays the commits of a block's payments, by workers side by side, in simulated time. Each constant stands here with its source,
+latencies in `latencies.py`: every result is shown with them and with twice them. A function of a fan-out starts cold. It asks
+a node for a block's hash, or for the block, its proofs and its hash.
 """
 
 from __future__ import annotations
 
 import heapq
-import math
 import zlib
 from collections import deque
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
+from chalicelib.usecases.deposits import groups
+from chalicelib.usecases.scanning import block_lists
+from tests.bench.latencies import NODE, QUEUE, READ, SEND, START, VCPU_MB, Latency, commit
+
 GUIDE = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide"
 PARTITION_WRITES = 1_000.0
 """Write units a second of one partition: GUIDE/bp-partition-key-design.html."""
 NEW_TABLE_PARTITIONS = 4
 """A new table on demand takes 4,000 write units a second: GUIDE/on-demand-capacity-mode.html."""
-READ_MS = (4.0, 15.0)
-"""p50 and p99 of a read, assumed: "single-digit milliseconds" is what DynamoDB promises (GUIDE/Introduction.html)."""
-COMMIT_MS, COMMIT_ITEM_MS, COMMIT_P99 = 10.0, 0.6, 3.0
-"""p50 of a transaction: so much, and so much more for each item; its p99 by its p50. Assumed: two phases of writes, items side
-by side. How to measure it: https://www.alexdebrie.com/posts/dynamodb-transactions-performance (transactions of 5 and 25 items)."""
-MESSAGE_MS = (50.0, 300.0)
-"""p50 and p99 from SendMessage until a waiting function has the message: assumed."""
-COLD_MS = 1_500.0
-"""Every function of a fan-out starts cold: assumed, half as much again as tests/bench/bench_import.py measures for the poll."""
-VCPU_MB = 1_769
-"""Memory at which a function has one vCPU: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html."""
-NODE_MS = (100.0, 400.0)
-"""p50 and p99 of a node's answer: assumed. A function asks for a block's hash, or for the block, its proofs and its hash."""
 BACKOFF_MS, MOST_BACKOFF_MS = 5.0, 200.0
 """`usecases/base/retries.py`."""
 BUSY_TRIES, BUSY_MS, HEARD_S = 6, 20.0, 2.0
@@ -66,11 +57,7 @@ class Shape:
 
     def group(self, bound: int) -> int:
         """How many payments one transaction of `bound` items holds."""
-        return max(n for n in range(1, PART + 1) if n == 1 or self.items(n) <= bound)
-
-
-PART = 12
-"""Deposits of a part of a block's list (`domain/chain.py`): each commit checks its own, and a group lies in one part."""
+        return max(n for n in range(1, groups.MOST + 1) if n == 1 or self.items(n) <= bound)
 
 
 @dataclass(frozen=True)
@@ -153,13 +140,12 @@ class Dynamo:
         self.met: set[Item] = set()
         """Items at which the last refused transaction met another; none where a version had moved on."""
 
-    def latency(self, p50: float, p99: float) -> float:
-        """Log-normal, in seconds."""
-        sigma = math.log(p99 / p50) / 2.326
-        return self.random.lognormvariate(math.log(p50), sigma) * self.slower / 1_000
+    def latency(self, of: Latency) -> float:
+        """In seconds."""
+        return of.draw(self.random, self.slower) / 1_000
 
     def read(self) -> float:
-        return self.latency(*READ_MS)
+        return self.latency(READ)
 
     def commit(self, now: float, items: list[Item], seen: dict[Item, int], units: float) -> tuple[float, bool]:
         """Seconds that a transaction takes, and whether it was done. `seen`: versions that it was decided by."""
@@ -171,8 +157,7 @@ class Dynamo:
             self.free[place] = start + units / PARTITION_WRITES
             self.written[place] = self.written.get(place, 0.0) + units
             wait = max(wait, start - now)
-        p50 = COMMIT_MS + COMMIT_ITEM_MS * len(items)
-        took = wait + self.latency(p50, p50 * COMMIT_P99)
+        took = wait + self.latency(commit(len(items)))
         # Whoever comes second to an item is refused, also where one of the two only checks it:
         # GUIDE/transaction-apis.html, "Transaction conflict handling".
         moved = any(self.versions.get(item, 0) != version for item, version in seen.items())
@@ -221,7 +206,7 @@ class Play:
         for function in range(self.plan.functions):
             start = 0.0
             if self.plan.fan_out:
-                start = COLD_MS * self.plan.slower / 1_000 + self.dynamo.latency(*MESSAGE_MS)
+                start = sum(self.dynamo.latency(each) for each in (SEND, QUEUE, START))
             for thread in range(self.plan.threads):
                 heap.append((start, function * 1_000 + thread, self._worker(function)))
         heapq.heapify(heap)
@@ -244,7 +229,7 @@ class Play:
                 self.open[function] += len(message)
                 if self.plan.share:
                     for _ in range(self.shape.nodes):
-                        yield self.dynamo.latency(*NODE_MS)
+                        yield self.dynamo.latency(NODE)
                 self.taken[function] += message
             if self.taken[function]:
                 lane = self.taken[function].popleft()
@@ -334,5 +319,5 @@ class Play:
             (table, f"{table} {place} of {job.owner}, {zlib.crc32(str(job.payments[0]).encode()) % shards}")
             for place, (table, shards) in enumerate(self.shape.added)
         ]
-        part = f"of {job.payments[0]} on" if len(job.payments) > 1 else job.payments[0] // PART
+        part = f"of {job.payments[0]} on" if len(job.payments) > 1 else job.payments[0] // block_lists.MOST
         return [*own, *self._versioned(job), *added, ("chain", f"part {part}")]

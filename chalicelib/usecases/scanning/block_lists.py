@@ -29,11 +29,13 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.deposits import groups
 from chalicelib.usecases.ports.changes import MOST_ITEMS, AtEpoch, AtPart, Change, Conflict, Save
 from chalicelib.usecases.ports.store import Store
 
-MOST = 12
-"""Ids in one part, each of some thirty bytes: with its keys below the kilobyte of one write unit."""
+MOST = groups.MOST
+"""Ids in one part, as many as a group of payments has, each of some thirty bytes: with its keys below the kilobyte of a write
+unit."""
 
 
 def list_deposits(store: Store, network: NetworkId, block: Block, ids: Sequence[str], epoch: int) -> Mapping[str, int]:

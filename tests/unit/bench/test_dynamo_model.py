@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from random import Random
 
 import pytest
 
 from chalicelib.domain.invoices.totals import SHARDS
-from tests.bench.bench_throughput import shape_of
-from tests.bench.dynamo_model import COMMIT_MS, PARTITION_WRITES, Dynamo, Job, Plan, Play, Shape, messages_of
+from chalicelib.usecases.deposits.groups import MOST
+from tests.bench.bench_seconds import WORK, How, measured
+from tests.bench.bench_throughput import FAN, ROOT, shape_of
+from tests.bench.dynamo_model import PARTITION_WRITES, Dynamo, Job, Plan, Play, Shape, messages_of
+from tests.bench.latencies import COMMIT_MS
 from tests.bench.plot import drawn
 
 SHAPE = Shape(own=("records", "work"), shared=("ledger",), units=2.0, reads=3, cpu_ms=5.0, cpu_more_ms=2.0)
@@ -81,6 +85,20 @@ def test_a_function_takes_one_message_after_the_other() -> None:
     plan = replace(EIGHT, bound=80, ordered=True, share=60)
     one, two = (Play(SHAPE, replace(plan, functions=functions), (48,) * 8).run() for functions in (1, 2))
     assert one.payments == two.payments == 384 and one.seconds > 1.7 * two.seconds
+
+
+def test_the_model_has_as_many_functions_as_are_deployed() -> None:
+    declared = r'sqs_message\(queue=_settings\.queue\("record"\), batch_size=1, maximum_concurrency=(\d+)\)'
+    assert re.findall(declared, (ROOT / "app.py").read_text(encoding="utf-8")) == [str(FAN)]
+
+
+def test_a_simulated_payment_takes_what_the_page_says() -> None:
+    alone, calls, _ = measured("detection alone")
+    together, _, items = measured("detection in groups")
+    work = WORK["payment"]
+    assert (work.cpu, work.reads + work.transactions + work.sends) == (alone, round(calls))
+    assert work.cpu * (1 + (MOST - 1) * How(1, MOST).in_group) / MOST == pytest.approx(together)
+    assert len(items) == 3
 
 
 def test_a_shape_is_read_off_transactions() -> None:
