@@ -192,6 +192,7 @@ RECORDS: dict[str, Kind] = {
     "Observed": Kind("chain", lambda r: f"observed#{r.network}"),
     "Busy": Kind("chain", lambda r: f"busy#{r.network}"),
     "TickLease": Kind("chain", lambda r: f"tick#{r.network}"),
+    "AskedCredits": Kind("chain", lambda r: f"askcredit#{r.network}"),
     "Cursor": Kind("chain", lambda r: f"cursor#{r.network}"),
     "ScanEpoch": Kind("chain", lambda r: f"epoch#{r.network}"),
     "BalanceBooking": Kind("chain", lambda r: f"booked#{r.network}#{r.address}"),

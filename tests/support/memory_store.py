@@ -24,6 +24,7 @@ from chalicelib.domain.kill_switch import PaymentSwitch
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants.merchants import Tally
 from chalicelib.domain.merchants.suspensions import ListedMerchant, Suspension
+from chalicelib.domain.scanning.asked_credits import AskedCredits
 from chalicelib.domain.scanning.internal_transfers import Reconciled
 from chalicelib.domain.scanning.node_reports import NetworkReport
 from chalicelib.domain.scanning.ticks import Busy, TickLease
@@ -106,6 +107,7 @@ KEYS: dict[type, tuple[str, ...]] = {
     TickLease: ("network",),
     ArchiveRound: ("realm",),
     ListedMerchant: ("id",),
+    AskedCredits: ("network",),
 }
 
 

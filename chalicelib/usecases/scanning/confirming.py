@@ -12,6 +12,7 @@ from typing import Any
 
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.scanning.asked_credits import AskedCredits
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.fairness import MOST_AT_ONCE, MOST_TO_ONE
 from chalicelib.usecases.base.network_context import NetworkContext
@@ -20,7 +21,7 @@ from chalicelib.usecases.base.side_by_side import ahead, side_by_side
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.deposits.groups import MOST as MOST_TOGETHER
 from chalicelib.usecases.deposits.groups import Prepared
-from chalicelib.usecases.ports.changes import Conflict
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.scanning.quorum import LargePayments
 from chalicelib.usecases.scanning.reorganisations import Reorganisations
@@ -54,6 +55,7 @@ class Confirming:
 
     def __init__(self, context: NetworkContext, deposits: Deposits, forks: Reorganisations, sharing: Sharing) -> None:
         self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._clock = context.clock
         self._deposits, self._forks, self._sharing = deposits, forks, sharing
         self._large = LargePayments(context, deposits.rates)
 
@@ -66,6 +68,7 @@ class Confirming:
             return
         with Each(f"{self._network.id}: deposits") as each:
             run = _Run(cursor, final, more, each)
+            self._large.begin()
             if not self._confirm(run, Counter()):
                 self._confirm(run, None)
 
@@ -92,7 +95,7 @@ class Confirming:
 
     def _pages(self, run: _Run, asks: bool) -> Iterator[Sequence[Deposit]]:
         """What is due and was not tried in this run, a page at a time. Of a crowd a thousand are read at once, since the members of
-        a group lie far apart; where this run `asks`, others get what is more than a page of the first ones."""
+        a group lie far apart; where this run `asks`, others get what is more than a page of them."""
         after: Work | None = None
         while True:
             due = self._due(run, after, CONFIRM_AT_ONCE)
@@ -102,8 +105,8 @@ class Confirming:
             found = [d for d in self._read(work.id for work in due if work.id not in run.tried) if d.status == "pending"]
             if crowded:
                 lanes = lanes_of(found)
-                if asks and after is None:
-                    self._ask(run, lanes)
+                if asks:
+                    self._ask(run, lanes, due)
                 found = [deposit for lane in lanes for deposit in lane]
             for start in range(0, len(found), CONFIRM_AT_ONCE):
                 yield found[start : start + CONFIRM_AT_ONCE]
@@ -115,19 +118,34 @@ class Confirming:
     def _due(self, run: _Run, after: Work | None, most: int) -> Sequence[Work]:
         return self._store.open_work("deposit", self._network.id, upto=f"{run.final:015d}", after=after, limit=most)
 
-    def _ask(self, run: _Run, lanes: Sequence[Sequence[Deposit]]) -> None:
-        """Ask other functions to credit the lanes behind the first page, where that is much."""
+    def _ask(self, run: _Run, lanes: Sequence[Sequence[Deposit]], due: Sequence[Work]) -> None:
+        """Ask other functions to credit the lanes behind the first page, where that is much: each deposit of what is `due` at most
+        once a minute, since it may have to wait."""
         own = list(accumulate(len(lane) for lane in lanes))
         behind = [lane for lane, upto in zip(lanes, own, strict=True) if upto > CONFIRM_AT_ONCE]
-        if self._sharing.wanted(sum(len(lane) for lane in behind)):
-            for ids in whole_lanes(behind):
-                self._sharing.ask_credited(ids)
-                run.asked.update(ids)
+        if not self._sharing.wanted(sum(len(lane) for lane in behind)):
+            return
+        now = self._clock.now_ms()
+        record = self._store.get(AskedCredits, network=self._network.id) or AskedCredits(self._network.id)
+        covered = {work.id for work in due if record.covers(work, now)}
+        run.asked.update(deposit.id for lane in behind for deposit in lane if deposit.id in covered)
+        fresh = [[deposit for deposit in lane if deposit.id not in covered] for lane in behind]
+        if not self._sharing.wanted(sum(len(lane) for lane in fresh)):
+            return
+        run.asked.update(deposit.id for lane in fresh for deposit in lane)
+        try:
+            self._store.commit([Save(record.after(due[-1], now))])
+        except Conflict:
+            log.info("%s: another worker asks for the crowd", self._network.id)
+            return
+        for ids in whole_lanes(fresh):
+            self._sharing.ask_credited(ids, now)
 
     def help(self, keys: Sequence[str], cursor: Cursor, more: Callable[[], bool]) -> None:
         """Credit those of the deposits `keys` that are due, on a poll's behalf. Raises Unavailable, Failures."""
         final = min(cursor.number, cursor.tip) - self._network.confirmations + 1
         ready, hashes = list[Deposit](), dict[int, str | None]()
+        self._large.begin()
         with Each(f"{self._network.id}: shared deposits") as each:
             run = _Run(cursor, final, more, each, patience=_PATIENCE)
             for deposit in self._read(keys):

@@ -22,6 +22,9 @@ from chalicelib.usecases.scanning.matching import Matcher
 
 log = logging.getLogger(__name__)
 
+_NONE = -1
+"""The final block where nobody says which one it is."""
+
 
 def worth_more(limit: int | None, coin: Coin | None, units: int, rates: Rates, now_ms: int) -> bool:
     """Whether `units` are worth more than `limit` US dollars; never without a limit. An amount without a rate is worth more than
@@ -39,6 +42,12 @@ class LargePayments:
         self._context, self._network, self._reader, self._store = context, context.network, context.reader, context.store
         self._rates, self._clock = rates, context.clock
         self._audited_blocks: set[str] = set()
+        self._final_block: int | None = None
+        """As this run was told; None before it has asked."""
+
+    def begin(self) -> None:
+        """A run begins: it asks once which blocks are final."""
+        self._final_block = None
 
     def may_credit(self, deposit: Deposit) -> bool:
         """Whether a deposit whose block has its confirmations may be credited. A node's fault never raises."""
@@ -62,11 +71,13 @@ class LargePayments:
         if tag is None or not isinstance(self._reader, Finality):
             log.error("ALARM %s: %s waits for finality, which nothing here can tell", self._network.id, deposit.id)
             return False
-        try:
-            return deposit.block[0] <= self._reader.final(tag)
-        except Unavailable as error:
-            log.warning("%s: %s waits, since nobody says which blocks are %s: %s", self._network.id, deposit.id, tag, error)
-            return False
+        if self._final_block is None:
+            try:
+                self._final_block = self._reader.final(tag)
+            except Unavailable as error:
+                log.warning("%s: payments wait, since nobody says which blocks are %s: %s", self._network.id, tag, error)
+                self._final_block = _NONE
+        return deposit.block[0] <= self._final_block
 
     def _audited(self, deposit: Deposit) -> bool:
         """Whether the logs of its block are those of all its receipts. An ALARM tells of payments that the scan did not read."""

@@ -225,6 +225,8 @@ class Scanner:
         cursor = self._cursor()
         if cursor is None or cursor.halted is not None or cursor.rewind_to is not None:
             return
+        if share.late(self._clock.now_ms()):
+            return
         if share.deposits:
             self._confirming.help(share.deposits, cursor, more)
             return

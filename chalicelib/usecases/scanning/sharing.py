@@ -34,10 +34,14 @@ SHARE = 120
 """Payments of one message, and of lanes that are credited as many or one lane: a third of a second of a function's processor, about
 as long as it waits for the node before it begins; and a message of 8 KB."""
 
+LATE_MS = 20_000
+"""Deposits that were asked for so long ago the poll has come to: where messages pile up, new ones do not wait behind old ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Payments to record (`txids` of the block with this `number` and `hash`, read at `epoch`), or `deposits` to credit."""
+    """Payments to record (`txids` of the block with this `number` and `hash`, read at `epoch`), or `deposits` to credit, which were
+    asked for `at`, milliseconds of the realm's clock. One of a version without times is never late."""
 
     network: NetworkId
     number: int = 0
@@ -45,12 +49,16 @@ class Share:
     epoch: int = 0
     txids: tuple[str, ...] = ()
     deposits: tuple[str, ...] = ()
+    at: int = 0
+
+    def late(self, now: int) -> bool:
+        return bool(self.at) and now - self.at > LATE_MS
 
     def body(self) -> dict[str, str]:
         """The message."""
         about = {"version": VERSION, "network": str(self.network)}
         if self.deposits:
-            return {**about, "deposits": ",".join(self.deposits)}
+            return {**about, "deposits": ",".join(self.deposits), "at": str(self.at)}
         block = {"number": str(self.number), "hash": self.hash, "epoch": str(self.epoch)}
         return {**about, **block, "txids": ",".join(self.txids)}
 
@@ -58,7 +66,7 @@ class Share:
     def read(cls, network: NetworkId, message: dict[str, str]) -> Share:
         """The share of a message. Raises ValueError, KeyError."""
         if "deposits" in message:
-            return cls(network, deposits=tuple(message["deposits"].split(",")))
+            return cls(network, deposits=tuple(message["deposits"].split(",")), at=int(message.get("at", "0")))
         number, epoch = int(message["number"]), int(message["epoch"])
         return cls(network, number, message["hash"], epoch, tuple(message["txids"].split(",")))
 
@@ -77,9 +85,9 @@ class Sharing:
         """Ask for payments of `block` to be recorded. Never raises: the poll records them anyway."""
         self._ask(Share(self._network, block.number, block.hash, epoch, tuple(dict.fromkeys(txids))))
 
-    def ask_credited(self, deposits: Sequence[str]) -> None:
+    def ask_credited(self, deposits: Sequence[str], now: int) -> None:
         """Ask for deposits to be credited. Never raises: the poll credits them anyway."""
-        self._ask(Share(self._network, deposits=tuple(deposits)))
+        self._ask(Share(self._network, deposits=tuple(deposits), at=now))
 
     def _ask(self, share: Share) -> None:
         if self._queue is None:

@@ -6,7 +6,6 @@ The chain is `tests.support.fake_coins`. The first test has the real bounds; in 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,62 +13,17 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.deposits.deposits import Deposit
-from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.scanning.rescans import Rescan
-from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.coins import Output
 from chalicelib.usecases.scanning import scanner as scan
 from chalicelib.usecases.scanning import sharing
 from chalicelib.wiring import services
-from chalicelib.workers import poll, record
-from tests.support.bundles import COIN, CONFIRMATIONS, NETWORK, Shop
+from tests.support.bundles import CONFIRMATIONS, NETWORK, Shop
 from tests.support.fake_coins import Tx
+from tests.support.sale import Sale, handle
 
 PAYMENTS = 450
 FEW, AT_ONCE, SHARE = 54, 24, 8
-UNITS = COIN // 100
-
-
-class Sale:
-    """A merchant that many pay in one block, and the messages of its polls, which nobody handles by themselves."""
-
-    def __init__(self, shop: Shop, patch: pytest.MonkeyPatch, payments: int) -> None:
-        self.shop, self.payments, self.sent = shop, payments, list[dict[str, str]]()
-        self.addresses = [shop.post("/v1/addresses", network="litecoin")["address"] for _ in range(payments // 10)]
-        for n in range(payments):
-            shop.chain.pay(self.addresses[n % len(self.addresses)], UNITS)
-        shop.chain.mine()
-        self.before = float(shop.available())
-        self.on_message: Callable[[dict[str, str]], None] = lambda _: None
-        patch.setattr(services().queues, "record", self._asked)
-
-    def _asked(self, share: dict[str, str]) -> None:
-        self.sent.append(share)
-        self.on_message(share)
-
-    def scan(self) -> Cursor:
-        """What a tick does, and a poll first: no rescan."""
-        with in_realm("live"):
-            return services().scanner(services().catalogue("live").networks["litecoin"]).poll(lambda: True)
-
-    def rescan(self) -> None:
-        with in_realm("live"):
-            poll._rescan(services().catalogue("live").networks["litecoin"], lambda: True)
-
-    def deposits(self, status: str) -> int:
-        ours = [deposit for deposit in services().store.every(Deposit) if deposit.address in self.addresses]
-        return sum(deposit.status == status for deposit in ours)
-
-    def credited_once(self) -> None:
-        posted = [entry.ref["deposit"] for entry in services().store.every(JournalEntry) if entry.kind == "deposit_credited"]
-        assert len(posted) == len(set(posted)) and self.deposits("confirmed") == self.payments
-        assert float(self.shop.available()) == pytest.approx(self.before + self.payments * UNITS / COIN)
-        self.shop.whole()
-
-
-def handle(share: dict[str, str]) -> None:
-    record.handle(json.dumps(share))
 
 
 def test_all_of_it_is_recorded_and_credited_without_a_rescan(begin: Callable[[], Shop], monkeypatch: pytest.MonkeyPatch) -> None:
