@@ -69,3 +69,8 @@ class Sale:
 
 def handle(share: dict[str, str]) -> None:
     record.handle(json.dumps(share))
+
+
+def names(share: dict[str, str]) -> list[tuple[str, str]]:
+    """The payments that a message names."""
+    return list(zip(share["txids"].split(","), share["positions"].split(","), strict=True))

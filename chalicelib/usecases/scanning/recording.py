@@ -85,6 +85,7 @@ class Recorder:
         claim: Claim | None = None,
         tip: int = 0,
         comes_again: bool = False,
+        named: Callable[[Transfer], bool] = lambda _: True,
     ) -> Recorded:
         """Store our payments in `blocks`, which the chain holds at `epoch`, and the sightings of our own transactions there;
         stored records stay as they are. Confirmations are told as of `tip`, how high the chain is, or as of each block where that
@@ -93,8 +94,8 @@ class Recorder:
         Stops in the middle of a block where `more` says that the time is over: the next recording goes on there. Of each block
         no more than `most` are recorded here that belong to one merchant: others are asked for the rest. With a `claim` they are
         one block with one transfer, which was found in a balance. What nodes contradict themselves about is left to a rescan after
-        a while, and what can not be stored at once, unless the caller `comes_again`. Raises Conflict (`AtPart`, `AtEpoch`: a
-        reorganisation was followed meanwhile), Contradiction, Unavailable, Failures.
+        a while, and what can not be stored at once, unless the caller `comes_again`. Only what is `named` is stored. Raises Conflict
+        (`AtPart`, `AtEpoch`: a reorganisation was followed meanwhile), Contradiction, Unavailable, Failures.
         """
         self._noting.note(blocks)
         watched = self._matcher.ours(_received(blocks), returned=True)
@@ -112,7 +113,7 @@ class Recorder:
             mine = [t for t in block.transfers if t.recipient in watched and self._matcher.bookable(t, contracts)]
             mine = from_others(self._store, self._network, mine, watched)
             twins = twins_in(mine, contracts, native)
-            mine, behind = in_turn(mine, lambda t: t.recipient), list[Transfer]()
+            mine, behind = in_turn([t for t in mine if named(t)], lambda t: t.recipient), list[Transfer]()
             if most is not None:
                 mine, behind = shared_out(mine, lambda t: watched[t.recipient].tenant or t.recipient, most)
             poison = Poison(self._network.id, block)
@@ -188,8 +189,8 @@ class Recorder:
         if self._sharing is None:
             return
         ordered = sorted(behind, key=lambda t: (str(known.watched[t.recipient].tenant), t.contract or ""))
-        for txids in shares(list(dict.fromkeys(t.txid for t in ordered))):
-            self._sharing.ask_recorded(scanned.block, scanned.epoch, txids)
+        for share in shares(ordered):
+            self._sharing.ask_recorded(scanned.block, scanned.epoch, share)
 
     def _stored_with_list(self, scanned: Scanned, group: list[Member], known: _Known, may_begin: Callable[[], bool]) -> bool:
         """Whether `group`, all that the block has for us, is stored now in one transaction with the block's list: plain payments
@@ -219,7 +220,7 @@ class Recorder:
         # By groups: a share does not cut one in two.
         todo = [member for group in grouped(todo, parts) for member in group]
         for share in list(shares(todo))[1:]:
-            sharing.ask_recorded(scanned.block, scanned.epoch, [member.transfer.txid for member in share])
+            sharing.ask_recorded(scanned.block, scanned.epoch, [member.transfer for member in share])
         # Nobody was asked for the first share; others may have stored the rest of the block since it was read.
         looks = chain([known], (replace(known, read={}) for _ in count()))
         return all(

@@ -235,9 +235,10 @@ class Scanner:
         block = next(iter(self._reader.blocks(share.number, share.number, self.recorder.contracts())), None)
         if block is None or block.hash != share.hash:
             return
-        mine = [transfer for transfer in block.transfers if transfer.txid in share.txids]
-        named = replace(block, transfers=mine, rewards=())
-        self.recorder.record([named], share.epoch, more, tip=max(cursor.tip, block.number), comes_again=True)
+        # The whole of the transactions: a payment may be told twice by one.
+        beside = replace(block, transfers=[t for t in block.transfers if t.txid in share.txids], rewards=())
+        tip = max(cursor.tip, block.number)
+        self.recorder.record([beside], share.epoch, more, MOST_AT_ONCE, tip=tip, comes_again=True, named=share.names)
 
     def _cursor(self) -> Cursor | None:
         return self._store.get(Cursor, network=self._network.id)

@@ -7,6 +7,8 @@ a block that fell out changes nothing, and the cursor passes the block by what t
 
 What is credited to one merchant in one coin meets at its balance: a lane, which one function has whole. Two workers in a lane would
 only refuse each other: who meets another one leaves it the lane.
+
+A message is far below the 256 KB that SQS took at any time: at most `SHARE` names of payments, or the ids of one page of deposits.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from chalicelib.domain.chain import Block
+from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
 from chalicelib.usecases.ports.failures import Unavailable
@@ -32,16 +34,25 @@ FROM = 120
 processor, about as long as a cold function needs to begin (5 ms of processor each in groups, tests/bench/bench_groups.py)."""
 SHARE = 120
 """Payments of one message, and of lanes that are credited as many or one lane: a third of a second of a function's processor, about
-as long as it waits for the node before it begins; and a message of 8 KB."""
-
+as long as it waits for the node before it begins; and a message of 10 KB."""
 LATE_MS = 20_000
 """Deposits that were asked for so long ago the poll has come to: where messages pile up, new ones do not wait behind old ones."""
+Name = tuple[str, str]
+"""Of a payment in a block: its transaction and its position."""
+
+
+def name_of(transfer: Transfer) -> Name:
+    return transfer.txid, transfer.position
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Payments to record (`txids` of the block with this `number` and `hash`, read at `epoch`), or `deposits` to credit, which were
-    asked for `at`, milliseconds of the realm's clock. One of a version without times is never late."""
+    """Payments to record (those at `positions` in `txids` of the block with this `number` and `hash`, read at `epoch`), or
+    `deposits` to credit, which were asked for `at`, milliseconds of the realm's clock.
+
+    A version without positions names whole transactions, and reads them so: it records what other shares name as well. One
+    without a time is never late.
+    """
 
     network: NetworkId
     number: int = 0
@@ -49,7 +60,14 @@ class Share:
     epoch: int = 0
     txids: tuple[str, ...] = ()
     deposits: tuple[str, ...] = ()
+    positions: tuple[str, ...] = ()
     at: int = 0
+
+    def names(self, transfer: Transfer) -> bool:
+        """Whether a transfer of the block is one of its payments."""
+        if not self.positions:
+            return transfer.txid in self.txids
+        return name_of(transfer) in zip(self.txids, self.positions, strict=True)
 
     def late(self, now: int) -> bool:
         return bool(self.at) and now - self.at > LATE_MS
@@ -60,7 +78,7 @@ class Share:
         if self.deposits:
             return {**about, "deposits": ",".join(self.deposits), "at": str(self.at)}
         block = {"number": str(self.number), "hash": self.hash, "epoch": str(self.epoch)}
-        return {**about, **block, "txids": ",".join(self.txids)}
+        return {**about, **block, "txids": ",".join(self.txids), "positions": ",".join(self.positions)}
 
     @classmethod
     def read(cls, network: NetworkId, message: dict[str, str]) -> Share:
@@ -68,7 +86,11 @@ class Share:
         if "deposits" in message:
             return cls(network, deposits=tuple(message["deposits"].split(",")), at=int(message.get("at", "0")))
         number, epoch = int(message["number"]), int(message["epoch"])
-        return cls(network, number, message["hash"], epoch, tuple(message["txids"].split(",")))
+        txids = tuple(message["txids"].split(","))
+        positions = tuple(message["positions"].split(",")) if message.get("positions") else ()
+        if positions and len(positions) != len(txids):
+            raise ValueError("each transaction needs a position")
+        return cls(network, number, message["hash"], epoch, txids, positions=positions)
 
 
 class Sharing:
@@ -81,9 +103,10 @@ class Sharing:
         """Whether so many are shared out."""
         return self._queue is not None and payments >= FROM
 
-    def ask_recorded(self, block: Block, epoch: int, txids: Sequence[str]) -> None:
+    def ask_recorded(self, block: Block, epoch: int, payments: Sequence[Transfer]) -> None:
         """Ask for payments of `block` to be recorded. Never raises: the poll records them anyway."""
-        self._ask(Share(self._network, block.number, block.hash, epoch, tuple(dict.fromkeys(txids))))
+        txids, positions = tuple(t.txid for t in payments), tuple(t.position for t in payments)
+        self._ask(Share(self._network, block.number, block.hash, epoch, txids, positions=positions))
 
     def ask_credited(self, deposits: Sequence[str], now: int) -> None:
         """Ask for deposits to be credited. Never raises: the poll credits them anyway."""

@@ -334,12 +334,24 @@ def test_the_queue_is_away(crowd: Crowd) -> None:
 
 def test_other_versions_are_dropped_and_what_nobody_can_read_is_not(crowd: Crowd) -> None:
     record.handle(json.dumps({"version": "2", "network": NETWORK, "what": "else"}))
-    for body in ({"network": NETWORK}, {"version": "1", "network": NETWORK, "number": "x", "epoch": "1"}):
+    block = {"version": "1", "network": NETWORK, "number": "1", "hash": "a", "epoch": "1"}
+    for body in ({"network": NETWORK}, {**block, "number": "x"}, {**block, "txids": "a,b", "positions": "out:1"}):
         with pytest.raises(ValueError):
             record.handle(json.dumps(body))
     assert crowd.deposits() == []
 
 
 def test_a_share_is_read_as_it_was_written() -> None:
-    for share in (Share(NETWORK, 7, "0xa", 3, ("t1", "t2")), Share(NETWORK, deposits=("d1",))):
+    block = (NETWORK, 7, "0xa", 3)
+    for share in (Share(*block, ("t1", "t1"), positions=("log:1", "log:2")), Share(NETWORK, deposits=("d1",), at=9)):
         assert Share.read(NETWORK, share.body()) == share
+    whole = {key: value for key, value in Share(*block, ("t1",), positions=("log:1",)).body().items() if key != "positions"}
+    assert Share.read(NETWORK, whole) == Share(*block, ("t1",)), "a version that knew no positions"
+
+
+def test_a_message_is_far_below_what_a_queue_takes() -> None:
+    longest = Share(
+        NETWORK, 10**9, "0x" + "a" * 64, 10**6, ("0x" + "a" * 64,) * 60, positions=("trace:0x" + "a" * 40 + ":99999",) * 60
+    )
+    lane = Share(NETWORK, deposits=("tx_" + "a" * 26,) * (100 + confirming.MOST_ASKED), at=2**42)
+    assert all(len(json.dumps(share.body())) < 64_000 for share in (longest, lane))
