@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count, takewhile
 from threading import Lock
@@ -29,11 +29,13 @@ from chalicelib.usecases.deposits.groups import Member, grouped
 from chalicelib.usecases.deposits.native_twins import Twins, held_of, twins_in
 from chalicelib.usecases.deposits.recorded_before import Claim
 from chalicelib.usecases.deposits.returned_payments import owner_of
+from chalicelib.usecases.ports.changes import AtEpoch, AtPart, Conflict, Dropped
 from chalicelib.usecases.ports.failures import Contradiction
 from chalicelib.usecases.scanning.block_lists import list_deposits, to_begin
 from chalicelib.usecases.scanning.leftovers import Leftovers
 from chalicelib.usecases.scanning.matching import Matcher, from_others
 from chalicelib.usecases.scanning.poison import Poison
+from chalicelib.usecases.scanning.recording_lanes import Lane, lane_of, member_lane, rounds
 from chalicelib.usecases.scanning.rewards import tell_rewards
 from chalicelib.usecases.scanning.sharing import Sharing, shares
 from chalicelib.usecases.scanning.sightings import SightingNotes
@@ -45,7 +47,8 @@ _FEW = 10
 
 
 class Recorded(NamedTuple):
-    """The number of blocks, from the first on, that are stored; and those that hold more than is recorded at once."""
+    """The number of blocks, from the first on, that are stored; and those of them that hold more: than is recorded at once, or of
+    an invoice at which another worker was all the time."""
 
     blocks: int
     crowded: tuple[Block, ...] = ()
@@ -61,6 +64,22 @@ class _Known:
     native: Coin
     poison: Poison
     read: dict[str, Deposit | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Storing:
+    """A block that is being stored: which of its payments are `held`, the `parts` of its list, and the lanes whose conflict did not
+    settle."""
+
+    scanned: Scanned
+    known: _Known
+    may_begin: Callable[[], bool]
+    held: Collection[Transfer] = ()
+    parts: Mapping[str, int] = field(default_factory=dict)
+    beaten: dict[Lane, Conflict] = field(default_factory=dict)
+
+    def seen_in(self, member: Member) -> Scanned:
+        return replace(self.scanned, part=self.parts[member.id])
 
 
 class Recorder:
@@ -94,8 +113,10 @@ class Recorder:
         Stops in the middle of a block where `more` says that the time is over: the next recording goes on there. Of each block
         no more than `most` are recorded here that belong to one merchant: others are asked for the rest. With a `claim` they are
         one block with one transfer, which was found in a balance. What nodes contradict themselves about is left to a rescan after
-        a while, and what can not be stored at once, unless the caller `comes_again`. Only what is `named` is stored. Raises Conflict
-        (`AtPart`, `AtEpoch`: a reorganisation was followed meanwhile), Contradiction, Unavailable, Failures.
+        a while, and what can not be stored at once, unless the caller `comes_again`. Only what is `named` is stored.
+
+        Raises Conflict (`AtPart`, `AtEpoch`: a reorganisation was followed meanwhile; without `most` also once the others are
+        stored, where another worker was at an invoice all the time), Contradiction, Unavailable, Failures.
         """
         self._noting.note(blocks)
         watched = self._matcher.ours(_received(blocks), returned=True)
@@ -120,14 +141,16 @@ class Recorder:
             known = _Known(watched, contracts, native, poison, {})
             mine, behind = self._unknown(block, mine, known), self._unknown(block, behind, known)
             proven = self._proven(block, mine, comes_again) if mine else []
-            scanned = Scanned(block, epoch, claim, tip)
-            if (proven or behind) and not self._store_block(scanned, proven, behind, known, twins, may_begin):
+            storing = _Storing(Scanned(block, epoch, claim, tip), known, may_begin)
+            if (proven or behind) and not self._store_block(storing, proven, behind, twins):
                 return Recorded(place, tuple(crowded))
             if poison.failures:
                 if comes_again or claim is not None:
                     raise Failures(f"{self._network.id}: block {block.number}", poison.failures)
                 self._leftovers.order(block)
-            if behind:
+            for conflict in storing.beaten.values() if most is None else ():
+                raise conflict
+            if behind or storing.beaten:
                 crowded.append(block)
         return Recorded(len(blocks), tuple(crowded))
 
@@ -161,105 +184,101 @@ class Recorder:
                 log.error("ALARM %s: %s in block %d is left to a rescan: %s", self._network.id, t.txid, block.number, error)
         return proven
 
-    def _store_block(
-        self,
-        scanned: Scanned,
-        proven: list[Transfer],
-        behind: Sequence[Transfer],
-        known: _Known,
-        twins: Sequence[Twins],
-        may_begin: Callable[[], bool],
-    ) -> bool:
-        """Whether all that is `proven` is stored now. Others are asked for what is `behind` it."""
-        block = scanned.block
-        owned = self._owned(proven, self._claims.ids(block, proven), known.watched)
+    def _store_block(self, storing: _Storing, proven: list[Transfer], behind: Sequence[Transfer], twins: Sequence[Twins]) -> bool:
+        """Whether there was time to store all that is `proven`. Others are asked for what is `behind` it."""
+        block, epoch, watched = storing.scanned.block, storing.scanned.epoch, storing.known.watched
+        owned = self._owned(proven, self._claims.ids(block, proven), watched)
         held = held_of(self._store, self._network, twins, {t: id_ for t, id_, _ in owned})
         groups = grouped(owned)
-        if len(groups) == 1 and not held and not behind and self._stored_with_list(scanned, groups[0], known, may_begin):
+        if len(groups) == 1 and not held and not behind and self._stored_with_list(storing, groups[0]):
             return True
         # The list first: a reorganisation finds everything that may have been stored of the block, also where we die half-way
         # and another worker credits what we did store.
         ids = [member.id for group in groups for member in group]
-        parts = list_deposits(self._store, self._network.id, block, ids, scanned.epoch) if ids else {}
-        self._ask_for(scanned, behind, known)  # once the list is there: they put theirs on it
-        return self._store_shares(scanned, owned, known, held, parts, may_begin)
+        parts = list_deposits(self._store, self._network.id, block, ids, epoch) if ids else {}
+        self._ask_for(storing, behind)  # once the list is there: they put theirs on it
+        return self._store_shares(replace(storing, held=held, parts=parts), owned)
 
-    def _ask_for(self, scanned: Scanned, behind: Sequence[Transfer], known: _Known) -> None:
+    def _ask_for(self, storing: _Storing, behind: Sequence[Transfer]) -> None:
         """Ask other functions for payments of the block, those of one merchant and coin together, which groups are made of."""
         if self._sharing is None:
             return
-        ordered = sorted(behind, key=lambda t: (str(known.watched[t.recipient].tenant), t.contract or ""))
-        for share in shares(ordered):
-            self._sharing.ask_recorded(scanned.block, scanned.epoch, share)
+        watched = storing.known.watched
+        ordered = sorted(behind, key=lambda t: (str(watched[t.recipient].tenant), t.contract or ""))
+        for share in shares(ordered, lambda t: lane_of(t, watched[t.recipient])):
+            self._sharing.ask_recorded(storing.scanned.block, storing.scanned.epoch, share)
 
-    def _stored_with_list(self, scanned: Scanned, group: list[Member], known: _Known, may_begin: Callable[[], bool]) -> bool:
+    def _stored_with_list(self, storing: _Storing, group: list[Member]) -> bool:
         """Whether `group`, all that the block has for us, is stored now in one transaction with the block's list: plain payments
         that nobody has seen, as most blocks have them. Else nothing of it is."""
+        scanned = storing.scanned
         if scanned.claim is not None or group[0].owner.tenant is None:
             return False
         begins = to_begin(self._store, self._network.id, scanned.block, [member.id for member in group], scanned.epoch)
-        if begins is None or not all(may_begin() for _ in group):
+        if begins is None or not all(storing.may_begin() for _ in group):
             return False
-        coin, seen = _coin(known, group[0]), replace(scanned, part=0)
-        return not known.poison.together(group, lambda: self._deposits.detect_together(self._network, coin, seen, group, begins))
-
-    def _store_shares(
-        self,
-        scanned: Scanned,
-        owned: list[Member],
-        known: _Known,
-        held: Collection[Transfer],
-        parts: Mapping[str, int],
-        may_begin: Callable[[], bool],
-    ) -> bool:
-        """Whether all of `owned` is stored now. Of many, other functions are asked for all shares but the first; here each share is
-        come to all the same, and what they have not stored by then is stored."""
-        sharing, todo = self._sharing, self._not_stored(scanned.block, owned, known)
-        if sharing is None or not sharing.wanted(len(todo)) or scanned.claim is not None:
-            return self._store_some(scanned, todo, known, held, parts, may_begin)
-        # By groups: a share does not cut one in two.
-        todo = [member for group in grouped(todo, parts) for member in group]
-        for share in list(shares(todo))[1:]:
-            sharing.ask_recorded(scanned.block, scanned.epoch, [member.transfer for member in share])
-        # Nobody was asked for the first share; others may have stored the rest of the block since it was read.
-        looks = chain([known], (replace(known, read={}) for _ in count()))
-        return all(
-            self._store_some(scanned, self._not_stored(scanned.block, share, look), look, held, parts, may_begin)
-            for share, look in zip(shares(todo), looks, strict=False)
+        coin, seen = _coin(storing.known, group[0]), replace(scanned, part=0)
+        return not storing.known.poison.together(
+            group, lambda: self._deposits.detect_together(self._network, coin, seen, group, begins)
         )
 
-    def _store_some(
-        self,
-        scanned: Scanned,
-        todo: list[Member],
-        known: _Known,
-        held: Collection[Transfer],
-        parts: Mapping[str, int],
-        may_begin: Callable[[], bool],
-    ) -> bool:
-        """Whether all of `todo` is stored now: in groups, and side by side."""
-        alone = [member for member in todo if scanned.claim is not None or member.transfer in held or member.owner.tenant is None]
+    def _store_shares(self, storing: _Storing, owned: list[Member]) -> bool:
+        """Whether there was time for all of `owned`. Of many, other functions are asked for all shares but the first; here each
+        share is come to all the same, and what they have not stored by then is stored."""
+        scanned, known = storing.scanned, storing.known
+        sharing, todo = self._sharing, self._not_stored(scanned.block, owned, known)
+        if sharing is None or not sharing.wanted(len(todo)) or scanned.claim is not None:
+            return self._store_some(storing, todo)
+        # By groups: a share does not cut one in two.
+        todo = [member for group in grouped(todo, storing.parts) for member in group]
+        made = shares(todo, member_lane)
+        for share in made[1:]:
+            sharing.ask_recorded(scanned.block, scanned.epoch, [member.transfer for member in share])
+        # Nobody was asked for the first share; others may have stored the rest of the block since it was read.
+        looks = chain([storing], (replace(storing, known=replace(known, read={})) for _ in count()))
+        return all(
+            self._store_some(look, self._not_stored(scanned.block, share, look.known))
+            for share, look in zip(made, looks, strict=False)
+        )
+
+    def _store_some(self, storing: _Storing, todo: list[Member]) -> bool:
+        """Whether there was time for all of `todo`: in groups, and side by side what does not meet at an invoice."""
+        claimed, held = storing.scanned.claim is not None, storing.held
+        alone = [member for member in todo if claimed or member.transfer in held or member.owner.tenant is None]
         ids = {member.id for member in alone}
-        groups = grouped([member for member in todo if member.id not in ids], parts)
-        lock, in_time, poison = Lock(), [True], known.poison
+        groups = grouped([member for member in todo if member.id not in ids], storing.parts)
+        lock, in_time = Lock(), [True]
 
         def step(group: list[Member]) -> None:
             with lock:
-                begun = list(takewhile(lambda _: in_time[0] and may_begin(), group))
+                begun = list(takewhile(lambda _: in_time[0] and storing.may_begin(), group))
                 in_time[0] = len(begun) == len(group)
-            coin = _coin(known, group[0])
-            seen = replace(scanned, part=parts[group[0].id])
-            new = all(known.read.get(member.id, member) is None for member in begun)
-            left: Sequence[Member] = begun
-            if len(begun) > 1:
-                left = poison.together(begun, partial(self._deposits.detect_together, self._network, coin, seen, begun, new=new))
-            for member in left:
-                t, id_, owner = member
-                at = replace(scanned, part=parts[id_])
-                poison.alone(member, partial(self._deposits.detect, self._network, coin, at, t, owner, id_, t in held))
+            self._store_group(storing, begun)
 
-        side_by_side([partial(step, group) for group in [*groups, *([member] for member in alone)]])
+        for some in rounds([*groups, *([member] for member in alone)]):
+            side_by_side([partial(step, group) for group in some])
         return in_time[0]
+
+    def _store_group(self, storing: _Storing, group: list[Member]) -> None:
+        """In one transaction, and one by one what that can not take. What another worker does not let us record is left, and so is
+        all that comes after it in its lane."""
+        group = [member for member in group if member_lane(member) not in storing.beaten]
+        left: Sequence[Member] = group
+        poison, read = storing.known.poison, storing.known.read
+        if len(group) > 1:
+            coin, seen = _coin(storing.known, group[0]), storing.seen_in(group[0])
+            new = all(read.get(member.id, member) is None for member in group)
+            left = poison.together(group, partial(self._deposits.detect_together, self._network, coin, seen, group, new=new))
+        for member in left:
+            t, id_, owner = member
+            coin, seen = _coin(storing.known, member), storing.seen_in(member)
+            try:
+                poison.alone(member, partial(self._deposits.detect, self._network, coin, seen, t, owner, id_, t in storing.held))
+            except Conflict as conflict:
+                if storing.scanned.claim is not None or isinstance(conflict.change, AtEpoch | AtPart | Dropped):
+                    raise
+                log.warning("%s: %s waits, since others change its invoice all the time", self._network.id, id_)
+                storing.beaten[member_lane(member)] = conflict
 
     def _owned(self, proven: Sequence[Transfer], ids: Sequence[str], watched: Mapping[str, Watched]) -> list[Member]:
         """Those of `proven` that have an owner here."""

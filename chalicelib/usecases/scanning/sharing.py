@@ -6,7 +6,8 @@ then it reads which of them the store has, and does those that are missing itsel
 a block that fell out changes nothing, and the cursor passes the block by what the store has.
 
 What is credited to one merchant in one coin meets at its balance: a lane, which one function has whole. Two workers in a lane would
-only refuse each other: who meets another one leaves it the lane.
+only refuse each other: who meets another one leaves it the lane. What is recorded for one invoice meets there, or at its address
+where there is none: that lane, too, is not cut, and one that is longer than a share is recorded by the poll alone, or a rescan.
 
 A message is far below the 256 KB that SQS took at any time: at most `SHARE` names of payments, or the ids of one page of deposits.
 """
@@ -14,7 +15,7 @@ A message is far below the 256 KB that SQS took at any time: at most `SHARE` nam
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -104,7 +105,10 @@ class Sharing:
         return self._queue is not None and payments >= FROM
 
     def ask_recorded(self, block: Block, epoch: int, payments: Sequence[Transfer]) -> None:
-        """Ask for payments of `block` to be recorded. Never raises: the poll records them anyway."""
+        """Ask for payments of `block` to be recorded, unless they are a lane that is longer than a share. Never raises: the poll,
+        or a rescan, records them anyway."""
+        if len(payments) > SHARE:
+            return
         txids, positions = tuple(t.txid for t in payments), tuple(t.position for t in payments)
         self._ask(Share(self._network, block.number, block.hash, epoch, txids, positions=positions))
 
@@ -121,10 +125,18 @@ class Sharing:
             log.warning("%s: a share of payments is left to the poll: %s", self._network, error)
 
 
-def shares(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """`items` in shares, in order."""
-    for start in range(0, len(items), SHARE):
-        yield items[start : start + SHARE]
+def shares(items: Sequence[T], lane: Callable[[T], Hashable]) -> list[list[T]]:
+    """`items` in shares, none of which cuts a lane: one that is longer than a share is one, and comes last. The smallest lanes
+    first; lanes of one item keep their order."""
+    lanes: dict[Hashable, list[T]] = {}
+    for item in items:
+        lanes.setdefault(lane(item), []).append(item)
+    made: list[list[T]] = []
+    for some in sorted(lanes.values(), key=len):
+        if not made or len(made[-1]) + len(some) > SHARE:
+            made.append([])
+        made[-1] += some
+    return made
 
 
 def lanes_of(deposits: Iterable[Deposit]) -> list[list[Deposit]]:

@@ -1,0 +1,51 @@
+"""What is recorded one after the other, and what side by side; and how it is shared out."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.chain import Transfer
+from chalicelib.usecases.deposits.groups import Member
+from chalicelib.usecases.scanning import sharing
+from chalicelib.usecases.scanning.recording_lanes import lane_of, member_lane, rounds
+
+
+class _Owner:
+    def __init__(self, invoice: str | None) -> None:
+        self.tenant, self.invoice_id = "mch_a:live", invoice
+
+
+def member(n: int, address: str, invoice: str | None = None) -> Member:
+    return Member(Transfer("t", f"log:{n}", None, "s", address, 1), f"d{n}", cast(Watched, cast(Any, _Owner(invoice))))
+
+
+def test_a_lane_is_an_invoice_or_an_address() -> None:
+    one, other = member(1, "a", "inv_1"), member(2, "b", "inv_1")
+    assert member_lane(one) == member_lane(other) != member_lane(member(3, "a")) != member_lane(member(4, "b"))
+    assert lane_of(one.transfer, one.owner) == member_lane(one)
+
+
+def test_groups_of_a_round_do_not_meet_and_a_lane_keeps_its_order() -> None:
+    groups = [
+        [member(1, "a"), member(2, "b")],
+        [member(3, "a"), member(4, "c")],
+        [member(5, "d")],
+        [member(6, "c")],
+        [member(7, "b")],
+    ]
+    assert [[[m.id for m in group] for group in some] for some in rounds(groups)] == [
+        [["d1", "d2"], ["d5"]],
+        [["d3", "d4"], ["d7"]],
+        [["d6"]],
+    ]
+    assert rounds([]) == []
+
+
+def test_shares_cut_no_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "SHARE", 4)
+    lanes = ["a", "long", "b", "long", "c", "b", "long", "d", "long", "long"]
+    made = sharing.shares(list(enumerate(lanes)), lambda item: item[1])
+    assert [[lane for _, lane in share] for share in made] == [["a", "c", "d"], ["b", "b"], ["long"] * 5]
