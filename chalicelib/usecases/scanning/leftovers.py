@@ -1,9 +1,10 @@
 """Leftovers of a block that the cursor passes: a rescan of that block, ordered before the cursor moves.
 
 A block may hold more for one merchant than is recorded at once: other functions are asked for the rest, and messages may be lost.
-And a node may contradict itself about a transaction of it: then the block is not passed for half an hour, while an operator mends
-the node; after that no other payment waits for it. The rescan stays open, tries with each poll and fails loudly, until the node, or
-another in its place, says one thing only.
+Others may change an invoice all the time, so that a payment of it can not be recorded now. And a node may contradict itself about a
+transaction of the block: then it is not passed for half an hour, while an operator mends the node; after that no other payment
+waits for it. The rescan stays open, tries with each poll and fails loudly, until the node, or another in its place, says one thing
+only.
 """
 
 from __future__ import annotations
