@@ -4,8 +4,10 @@ runs, which looks the queues up. The operator's command `prepare` calls this.
 
 from __future__ import annotations
 
-import functools
+import hashlib
 import re
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,74 +16,77 @@ from chalicelib.settings import APP
 if TYPE_CHECKING:
     import boto3
 
+    from infra.deployment.bucket import Bucket
+
 TEMPLATE = Path(__file__).with_name("template.yaml")
 _UNCHANGED = "No updates are to be performed"
 _TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]{1,256}", re.ASCII)
-_WAIT = {"Delay": 5, "MaxAttempts": 360}  # half an hour
 
 
 def stack_name(stage: str) -> str:
     return f"{APP}-{stage}"
 
 
-@functools.cache
-def template_body() -> str:
-    """The template as it is sent: a request holds 51,200 bytes, so it goes without comments, in flow style, on one line, and
-    without blanks behind its commas.
-
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
-    """
-    import yaml
-
-    document = yaml.compose(TEMPLATE.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return f"{_dense(document)}\n"
-
-
-_LIST = "tag:yaml.org,2002:seq"
-_NAME = re.compile("[A-Za-z][A-Za-z.]*")
-_ONE_LINE = 1_000_000  # characters
-
-
-def _dense(node: Any) -> str:
-    """A node of YAML and all in it in flow style, its scalars plain where that says the same there."""
-    import yaml
-
-    if isinstance(node, yaml.MappingNode):
-        pairs = ",".join(f"{_dense(key)}: {_dense(value)}" for key, value in node.value)
-        return f"{{{pairs}}}"
-    tag = "" if node.tag == _LIST else f"{node.tag} "
-    if isinstance(node, yaml.SequenceNode):
-        return f"{tag}[{','.join(_dense(part) for part in node.value)}]"
-    if node.tag.startswith("!") and _NAME.fullmatch(node.value):
-        return f"{tag}{node.value}"
-    # By itself a text might be plain that is not within brackets.
-    alone = yaml.SequenceNode(_LIST, [node], flow_style=True)
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return str(yaml.serialize(alone, Dumper=dumper, width=_ONE_LINE, allow_unicode=True)).strip()[1:-1]
-
-
-def create_stack(stage: str, session: boto3.Session | None = None, *, alarm_topic: str | None = None) -> None:
-    """Make the stack of `stage`, or bring it up to the template, and wait until it stands. Safe to repeat.
+def create_stack(
+    stage: str,
+    session: boto3.Session | None = None,
+    *,
+    alarm_topic: str | None = None,
+    tell: Callable[[str], None] = print,
+    wait: Callable[[float], None] = time.sleep,
+) -> None:
+    """Make the stack of `stage`, or bring it up to the template, and wait until it stands. Safe to repeat, and after a cut.
 
     `session` picks account and region (default: the environment's); `alarm_topic` is the ARN of the SNS topic that alarms
-    go to: None keeps the one of last time, an empty text takes it away. Raises botocore's ClientError where AWS refuses,
-    WaiterError where the stack was rolled back.
+    go to: None keeps the one of last time, an empty text takes it away. The template goes by S3: a request holds 51,200 bytes, a
+    file there 1 MB. Raises botocore's ClientError where AWS refuses, CanNot where the stack does not come to stand.
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStack.html
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
     """
     import boto3
+
+    from infra.deployment import index_steps
+    from infra.deployment.bucket import make_bucket
+    from infra.deployment.stack_states import takes_update
+
+    aws = session or boto3
+    bucket = make_bucket(aws, wait)
+    formation, dynamodb, name = aws.client("cloudformation"), aws.client("dynamodb"), stack_name(stage)
+    stands, text = takes_update(formation, name, wait), TEMPLATE.read_text()
+    if not stands:
+        _apply(formation, bucket, stage, text, _topic(alarm_topic, stands), wait, new=True)
+        return
+    tables = index_steps.table_names(text, stage)
+    index_steps.wait_for_tables(dynamodb, tables, tell, wait)
+    for step in index_steps.steps(text, stage, lambda table: index_steps.table_of(dynamodb, table)):
+        _apply(formation, bucket, stage, step, _topic(alarm_topic, stands), wait, new=False)
+        index_steps.wait_for_tables(dynamodb, tables, tell, wait)
+
+
+def _apply(
+    formation: Any,
+    bucket: Bucket,
+    stage: str,
+    text: str,
+    topic: dict[str, Any],
+    wait: Callable[[float], None],
+    *,
+    new: bool,
+) -> None:
+    """Make the stack of this template, or update it, and wait."""
     from botocore.exceptions import ClientError
 
-    formation = (session or boto3).client("cloudformation")
+    from infra.deployment.stack_states import demand
+
     name = stack_name(stage)
-    exists = _exists(formation, name)
     arguments: dict[str, Any] = {
         "StackName": name,
-        "TemplateBody": template_body(),
-        "Parameters": [{"ParameterKey": "Stage", "ParameterValue": stage}, _topic(alarm_topic, exists)],
+        "TemplateURL": bucket.url(_upload(bucket, text)),
+        "Parameters": [{"ParameterKey": "Stage", "ParameterValue": stage}, topic],
     }
-    if not exists:
+    if new:
         formation.create_stack(**arguments, EnableTerminationProtection=stage == "prod")
-        formation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig=_WAIT)
+        demand(formation, name, "CREATE_COMPLETE", wait)
         return
     try:
         formation.update_stack(**arguments)
@@ -89,7 +94,15 @@ def create_stack(stage: str, session: boto3.Session | None = None, *, alarm_topi
         if _UNCHANGED in error.response["Error"]["Message"]:
             return
         raise
-    formation.get_waiter("stack_update_complete").wait(StackName=name, WaiterConfig=_WAIT)
+    demand(formation, name, "UPDATE_COMPLETE", wait)
+
+
+def _upload(bucket: Bucket, text: str) -> str:
+    """Put a template into the bucket; its key. One text is one object, whoever sends it."""
+    body = text.encode()
+    key = f"templates/{hashlib.sha256(body).hexdigest()}.yaml"
+    bucket.client.put_object(**bucket.whose, Key=key, Body=body)
+    return key
 
 
 def topic_problem(stage: str, wanted: str | None) -> str | None:

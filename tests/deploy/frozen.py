@@ -132,6 +132,13 @@ def alarms() -> list[str]:
     return sorted({text for _, text in ALARMS})
 
 
+def money(template: str) -> dict[str, str]:
+    """Logical ids, with types, of what is kept when its stack goes: under another id CloudFormation would make it anew, empty."""
+    blocks = re.findall(r"^  (\w+):\n((?:    .*\n|\n)+)", template.partition("\nResources:\n")[2], re.MULTILINE)
+    kept = {name: body for name, body in blocks if re.search(r"^    DeletionPolicy: Retain", body, re.MULTILINE)}
+    return {name: re.search(r"Type: (\S+)", body)[1] for name, body in sorted(kept.items())}  # type: ignore[index]
+
+
 @functools.cache
 def names() -> dict[str, Any]:
     """All of them, as they are now."""
@@ -145,6 +152,7 @@ def names() -> dict[str, Any]:
         "values": dict(sorted(_literals().items())),
         "indexes": sorted(f"{index.table}.{index.name}: {index.pk} / {index.sk}" for index in INDEXES.values()),
         "resources": sorted(set(re.findall(r"!Sub \"?'?(gateway-[^\"'\s]+|/gateway[^\"'\s]+)", template))),
+        "money": money(template),
         "functions": sorted(functions()),
         "queues": consumers("stage"),
         "schedules": schedules(),

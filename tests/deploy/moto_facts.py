@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import boto3
+from botocore.exceptions import ClientError
 
 
 def swagger() -> dict[str, Any]:
@@ -52,7 +53,27 @@ def makes_signing_keys() -> None:
     assert json.loads(kms.get_key_policy(KeyId=key["KeyId"], PolicyName="default")["Policy"])["Version"] == "2012-10-17"
 
 
-FACTS = (imports_swagger, puts_swagger, makes_signing_keys)
+def lets_tls_through() -> None:
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="a-bucket", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
+    refused = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": ["arn:aws:s3:::a-bucket", "arn:aws:s3:::a-bucket/*"],
+    }
+    only_tls = {**refused, "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    s3.put_bucket_policy(Bucket="a-bucket", Policy=json.dumps({"Version": "2012-10-17", "Statement": [only_tls]}))
+    s3.put_object(Bucket="a-bucket", Key="a", Body=b"by TLS")
+    s3.put_bucket_policy(Bucket="a-bucket", Policy=json.dumps({"Version": "2012-10-17", "Statement": [refused]}))
+    try:
+        s3.put_object(Bucket="a-bucket", Key="a", Body=b"at all")
+    except ClientError:
+        return
+    raise AssertionError("a refusal without a condition counts")
+
+
+FACTS = (imports_swagger, puts_swagger, makes_signing_keys, lets_tls_through)
 
 
 def _holds_the_routes(api: str) -> None:

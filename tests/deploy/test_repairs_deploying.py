@@ -1,4 +1,4 @@
-"""The repairs of moto's API Gateway and of its CloudFormation: that moto still needs each, and that each does what AWS does."""
+"""The repairs of moto's API Gateway, CloudFormation and S3: that moto still needs each, and that each does what AWS does."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from moto import mock_aws
 
 from infra.local.repairs.apigateway import openapi_of, repair_apigateway
 from infra.local.repairs.cloudformation import repair_cloudformation
+from infra.local.repairs.s3 import repair_s3
 from tests.deploy.conftest import ROOT, run_python
 from tests.deploy.moto_facts import FACTS, LAMBDA, swagger
 
@@ -37,6 +38,7 @@ print(json.dumps(faults))
 def repaired() -> Iterator[None]:
     repair_apigateway()
     repair_cloudformation()
+    repair_s3()
     with mock_aws():
         yield
 

@@ -10,12 +10,13 @@ from infra.local.repairs.sqs import repair_sqs
 
 
 def install() -> None:
-    """Apply the repairs that everything needs: DynamoDB, SQS, KMS, and CloudFormation, which makes them. May be called again."""
+    """Apply the repairs that everything needs: DynamoDB, SQS, KMS, S3, CloudFormation, which makes them. May be called again."""
     from infra.local.repairs.clients import repair_clients
     from infra.local.repairs.cloudformation import repair_cloudformation
     from infra.local.repairs.direct import repair_way
     from infra.local.repairs.kms import repair_kms
     from infra.local.repairs.models import repair_models
+    from infra.local.repairs.s3 import repair_s3
     from infra.local.repairs.simple_updates import repair_simple_updates
     from infra.local.repairs.speed import repair_speed
 
@@ -23,6 +24,7 @@ def install() -> None:
     repair_dynamodb()
     repair_sqs()
     repair_kms()
+    repair_s3()
     repair_speed()
     repair_simple_updates()
     repair_way()

@@ -1,0 +1,119 @@
+"""The state a stack is in: what is waited for, what an update takes, what has to go first, and what only the operator can mend.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from infra.commands.common import CanNot
+
+Wait = Callable[[float], None]
+
+STANDS = (
+    "CREATE_COMPLETE",
+    "UPDATE_COMPLETE",
+    "UPDATE_ROLLBACK_COMPLETE",
+    "IMPORT_COMPLETE",
+    "IMPORT_ROLLBACK_COMPLETE",
+    "UPDATE_FAILED",  # only with rollback disabled: the next update goes on
+)
+"""States in which a stack takes an update."""
+_CONTINUE = "look at its events, mend what they name, then: aws cloudformation continue-update-rollback --stack-name {name}"
+_DELETE = (
+    "look at its events and at what it still holds (aws cloudformation list-stack-resources --stack-name {name}); with nothing in"
+    " it: aws cloudformation delete-stack --stack-name {name}"
+)
+STUCK = {
+    "UPDATE_ROLLBACK_FAILED": _CONTINUE,
+    "IMPORT_ROLLBACK_FAILED": _CONTINUE,
+    "CREATE_FAILED": _DELETE,
+    "ROLLBACK_FAILED": _DELETE,
+    "DELETE_FAILED": _DELETE,
+    "REVIEW_IN_PROGRESS": "a change set was made for it by hand and never executed: execute or delete it",
+}
+"""States that no update ends, and what to do."""
+_STEP = 5.0  # seconds
+_STEPS = 720  # an hour
+
+
+def settled(formation: Any, name: str, wait: Wait = time.sleep) -> str | None:
+    """The state of a stack once nothing is under way; None where there is none. Raises CanNot after an hour, ClientError."""
+    for _ in range(_STEPS):
+        state = _state(formation, name)
+        if state is None or not state.endswith("_IN_PROGRESS") or state in STUCK:
+            return state
+        wait(_STEP)
+    raise CanNot(f"the stack {name} is {state} for an hour now: look at its events, and run this again when it has ended")
+
+
+def takes_update(formation: Any, name: str, wait: Wait = time.sleep) -> bool:
+    """Whether the stack stands, once nothing is under way. A stack that could not be made is taken away first: it takes no update.
+
+    Raises CanNot for a state that the operator has to end; botocore's ClientError.
+    """
+    state = settled(formation, name, wait)
+    if state == "ROLLBACK_COMPLETE":
+        _take_away(formation, name, wait)
+        return False
+    if state is not None and state not in STANDS:
+        raise CanNot(f"the stack {name} is {state}: {STUCK.get(state, 'look at its events').format(name=name)}")
+    return state is not None
+
+
+def demand(formation: Any, name: str, wanted: str, wait: Wait = time.sleep) -> None:
+    """Wait until the stack is `wanted`. Raises CanNot with what CloudFormation said where it ends otherwise."""
+    state = settled(formation, name, wait)
+    if state != wanted:
+        raise CanNot(f"the stack {name} is {state}: {_first_failure(formation, name)}")
+
+
+def _state(formation: Any, name: str) -> str | None:
+    try:
+        (stack,) = formation.describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        # CloudFormation has no code of its own for this.
+        if "does not exist" in error.response["Error"]["Message"]:
+            return None
+        raise
+    return str(stack["StackStatus"])
+
+
+def _take_away(formation: Any, name: str, wait: Wait) -> None:
+    """Delete a stack whose making was rolled back, unless something of it was kept.
+
+    Its resources are gone (RetainExceptOnCreate); one that was kept would be left behind without a stack.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
+    """
+    pages = formation.get_paginator("list_stack_resources").paginate(StackName=name)
+    every = [each for page in pages for each in page["StackResourceSummaries"]]
+    kept = [f"{r['LogicalResourceId']} {r['PhysicalResourceId']}" for r in every if _is_there(r)]
+    if kept:
+        raise CanNot(
+            f"the stack {name} could not be made, and still holds {', '.join(kept)}: look at each before you delete the stack"
+        )
+    formation.update_termination_protection(StackName=name, EnableTerminationProtection=False)
+    formation.delete_stack(StackName=name)
+    if (state := settled(formation, name, wait)) is not None:
+        raise CanNot(f"the stack {name} is {state} and can not be deleted: {_first_failure(formation, name)}")
+
+
+def _is_there(resource: dict[str, Any]) -> bool:
+    """A resource that was never made has no id of its own."""
+    return bool(resource.get("PhysicalResourceId")) and resource["ResourceStatus"] != "DELETE_COMPLETE"
+
+
+def _first_failure(formation: Any, name: str) -> str:
+    """Why, as the first failure since the last start says it: the later ones are its consequences."""
+    reason = "look at its events"
+    for event in formation.describe_stack_events(StackName=name)["StackEvents"]:  # newest first
+        if event["ResourceStatus"].endswith("_FAILED") and event.get("ResourceStatusReason"):
+            reason = f"{event['LogicalResourceId']}: {event['ResourceStatusReason']}"
+        if event["LogicalResourceId"] == name and event["ResourceStatus"] in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"):
+            break
+    return reason

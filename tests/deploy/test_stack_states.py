@@ -1,0 +1,119 @@
+"""What becomes of a stack that was cut, rolled back or is being changed. moto's are always complete: these states are played."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from infra.commands.common import CanNot
+from infra.deployment import stack_states
+from infra.deployment.stack_states import STANDS, STUCK, demand, takes_update
+
+NAME = "gateway-prod"
+
+
+class Formation:
+    """CloudFormation with one stack, which goes through `states`; the last stays. An empty one: there is no stack."""
+
+    def __init__(self, *states: str, resources: Any = (), events: Any = ()) -> None:
+        self.states, self.resources, self.events = list(states), resources, events
+        self.calls: list[str] = []
+
+    def describe_stacks(self, StackName: str) -> dict[str, Any]:
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        if not state:
+            error = {"Code": "ValidationError", "Message": f"Stack with id {StackName} does not exist"}
+            raise ClientError({"Error": error}, "DescribeStacks")  # type: ignore[typeddict-item]
+        return {"Stacks": [{"StackStatus": state}]}
+
+    def get_paginator(self, operation: str) -> Any:
+        assert operation == "list_stack_resources"
+        return self
+
+    def paginate(self, StackName: str) -> Any:
+        return [{"StackResourceSummaries": self.resources}]
+
+    def describe_stack_events(self, StackName: str) -> dict[str, Any]:
+        return {"StackEvents": self.events}
+
+    def update_termination_protection(self, StackName: str, EnableTerminationProtection: bool) -> None:
+        assert not EnableTerminationProtection
+        self.calls.append("unprotected")
+
+    def delete_stack(self, StackName: str) -> None:
+        self.calls.append("deleted")
+
+
+def no_wait(seconds: float) -> None:
+    """Time passes."""
+
+
+@pytest.mark.parametrize("state", STANDS)
+def test_a_stack_that_stands_takes_an_update(state: str) -> None:
+    assert takes_update(Formation(state), NAME, no_wait) is True
+
+
+def test_where_there_is_none_one_is_made() -> None:
+    assert takes_update(Formation(""), NAME, no_wait) is False
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"],
+)
+def test_what_is_under_way_is_waited_for(state: str) -> None:
+    """A cut ends the command, not what CloudFormation does."""
+    waited: list[float] = []
+    assert takes_update(Formation(state, state, "UPDATE_ROLLBACK_COMPLETE"), NAME, waited.append) is True
+    assert len(waited) == 2
+
+
+def test_one_that_could_not_be_made_goes_first() -> None:
+    """Termination protection is on where money is real; of the stack nothing is left to protect."""
+    gone = {"LogicalResourceId": "LedgerTable", "PhysicalResourceId": "gateway-prod-ledger", "ResourceStatus": "DELETE_COMPLETE"}
+    never = {"LogicalResourceId": "WorkTable", "ResourceStatus": "CREATE_FAILED"}
+    formation = Formation("ROLLBACK_COMPLETE", "DELETE_IN_PROGRESS", "", resources=[gone, never])
+    assert takes_update(formation, NAME, no_wait) is False
+    assert formation.calls == ["unprotected", "deleted"]
+
+
+def test_one_that_still_holds_something_stays() -> None:
+    kept = {"LogicalResourceId": "LedgerTable", "PhysicalResourceId": "gateway-prod-ledger", "ResourceStatus": "DELETE_SKIPPED"}
+    formation = Formation("ROLLBACK_COMPLETE", resources=[kept])
+    with pytest.raises(CanNot, match="still holds LedgerTable gateway-prod-ledger"):
+        takes_update(formation, NAME, no_wait)
+    assert formation.calls == []
+
+
+@pytest.mark.parametrize("state", STUCK)
+def test_of_a_state_that_no_update_ends_it_says_what_to_do(state: str) -> None:
+    formation = Formation(state)
+    with pytest.raises(CanNot, match=f"{NAME} is {state}: ") as told:
+        takes_update(formation, NAME, no_wait)
+    assert "{" not in str(told.value) and formation.calls == []
+    if state == "UPDATE_ROLLBACK_FAILED":
+        assert f"continue-update-rollback --stack-name {NAME}" in str(told.value)
+
+
+def test_the_first_failure_of_the_last_run_is_told() -> None:
+    def event(what: str, state: str, reason: str = "") -> dict[str, str]:
+        return {"LogicalResourceId": what, "ResourceStatus": state, "ResourceStatusReason": reason}
+
+    events = [
+        event(NAME, "UPDATE_ROLLBACK_COMPLETE"),
+        event("WorkTable", "UPDATE_FAILED", "Resource update cancelled"),
+        event("LedgerTable", "UPDATE_FAILED", "only one index at a time"),
+        event(NAME, "UPDATE_IN_PROGRESS", "User Initiated"),
+        event("ChainTable", "UPDATE_FAILED", "of last week"),
+    ]
+    with pytest.raises(CanNot, match="UPDATE_ROLLBACK_COMPLETE: LedgerTable: only one index at a time"):
+        demand(Formation("UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE", events=events), NAME, "UPDATE_COMPLETE", no_wait)
+    demand(Formation("CREATE_IN_PROGRESS", "CREATE_COMPLETE"), NAME, "CREATE_COMPLETE", no_wait)
+
+
+def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stack_states, "_STEPS", 3)
+    with pytest.raises(CanNot, match="UPDATE_IN_PROGRESS for an hour"):
+        takes_update(Formation("UPDATE_IN_PROGRESS"), NAME, no_wait)
