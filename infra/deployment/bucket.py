@@ -8,6 +8,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-owner-condition.htm
 from __future__ import annotations
 
 import json
+import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ class Bucket:
     name: str
     owner: str
     region: str
+    caller: str = "somebody"
+    """Who works with it, as others are told."""
 
     @property
     def whose(self) -> dict[str, str]:
@@ -47,8 +50,9 @@ class Bucket:
 def bucket_of(session: Any) -> Bucket:
     """The bucket of this account and region, made or not. `session` is boto3 or a session of it. Raises botocore's ClientError."""
     client = session.client("s3")
-    account, region = session.client("sts").get_caller_identity()["Account"], client.meta.region_name
-    return Bucket(client, f"{APP}-deployments-{account}-{region}", account, region)
+    region, me = client.meta.region_name, session.client("sts").get_caller_identity()
+    caller = f"{me['Arn']} on {platform.node()}"
+    return Bucket(client, f"{APP}-deployments-{me['Account']}-{region}", me["Account"], region, caller)
 
 
 def make_bucket(session: Any, wait: Callable[[float], None] = time.sleep) -> Bucket:

@@ -1,0 +1,128 @@
+"""What stands of a stage beside its stack: functions, roles, rules, queue mappings and REST APIs, as AWS itself lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from chalicelib.settings import APP
+
+_EVENT = "-event"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function. `version` is the checksum of what it runs, as Lambda tells it."""
+
+    name: str
+    arn: str
+    role: str
+    version: str
+    changed: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueMapping:
+    uuid: str
+    function: str
+    queue_arn: str
+    state: str
+
+    @property
+    def queue(self) -> str:
+        return self.queue_arn.rsplit(":", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """All of a stage; functions by their names."""
+
+    functions: Mapping[str, Function]
+    rules: tuple[str, ...]
+    mappings: tuple[QueueMapping, ...]
+    apis: tuple[str, ...]
+    """The REST APIs that call the stage's function."""
+    every_api: tuple[str, ...]
+    """Those of all stages: they have one name."""
+
+
+def look(session: Any, stage: str) -> Standing:
+    """What stands of a stage. `session` is boto3 or a session of it. Raises botocore's ClientError."""
+    functions = {each.name: each for each in _functions(session.client("lambda"), stage)}
+    gateway = session.client("apigateway")
+    named = tuple(sorted(_apis(gateway)))
+    return Standing(
+        functions,
+        tuple(sorted(_rules(session.client("events"), stage))),
+        tuple(sorted(_mappings(session.client("lambda"), stage), key=lambda each: each.uuid)),
+        tuple(api for api in named if _calls(gateway, api, f":function:{APP}-{stage}/invocations")),
+        named,
+    )
+
+
+def is_of(stage: str, function: str) -> bool:
+    """Whether a function is of a stage, by its name. No stage's name has a hyphen."""
+    return function == f"{APP}-{stage}" or function.startswith(f"{APP}-{stage}-")
+
+
+def is_made_by_chalice(client: Any, stage: str, function: Function) -> bool:
+    """Whether Chalice made it for this stage: it tags what it makes. `client` is Lambda's."""
+    tag = client.list_tags(Resource=function.arn)["Tags"].get("aws-chalice", "")
+    return bool(tag.endswith(f":stage={stage}:app={APP}"))
+
+
+def role_is_there(iam: Any, name: str) -> bool:
+    """Whether a role stands. Raises botocore's ClientError."""
+    try:
+        iam.get_role(RoleName=name)
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "NoSuchEntity":
+            return False
+        raise
+    return True
+
+
+def _functions(client: Any, stage: str) -> Iterator[Function]:
+    for page in client.get_paginator("list_functions").paginate():
+        for each in page["Functions"]:
+            if is_of(stage, each["FunctionName"]):
+                yield Function(
+                    each["FunctionName"],
+                    each["FunctionArn"],
+                    each["Role"].rsplit("/", 1)[1],
+                    each["CodeSha256"],
+                    each["LastModified"],
+                )
+
+
+def _rules(client: Any, stage: str) -> Iterator[str]:
+    for page in client.get_paginator("list_rules").paginate(NamePrefix=f"{APP}-{stage}-"):
+        yield from (str(rule["Name"]) for rule in page["Rules"] if rule["Name"].endswith(_EVENT))
+
+
+def _mappings(client: Any, stage: str) -> Iterator[QueueMapping]:
+    """Those that are being deleted are left out: they bring nothing any more."""
+    for page in client.get_paginator("list_event_source_mappings").paginate():
+        for each in page["EventSourceMappings"]:
+            function = each["FunctionArn"].split(":")[6]
+            if is_of(stage, function) and each["State"] != "Deleting":
+                yield QueueMapping(each["UUID"], function, each.get("EventSourceArn", ""), each["State"])
+
+
+def _apis(client: Any) -> Iterator[str]:
+    for page in client.get_paginator("get_rest_apis").paginate():
+        yield from (str(api["id"]) for api in page["items"] if api["name"] == APP)
+
+
+def _calls(client: Any, api: str, function: str) -> bool:
+    """Whether the first method of an API that has an integration calls `function`: ours all call one.
+
+    https://docs.aws.amazon.com/apigateway/latest/api/API_GetResources.html (embed)
+    """
+    pages = client.get_paginator("get_resources").paginate(restApiId=api, embed=["methods"])
+    methods = (method for page in pages for each in page["items"] for method in each.get("resourceMethods", {}).values())
+    uris = (method.get("methodIntegration", {}).get("uri") for method in methods)
+    return function in next((uri for uri in uris if uri), "")
