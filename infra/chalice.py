@@ -16,6 +16,7 @@ from chalice.deploy import deployer
 from chalice.deploy.packager import LambdaDeploymentPackager
 from chalice.utils import OSUtils
 
+from infra.deployment.chalice_client import Client
 from infra.package import pack
 
 
@@ -39,8 +40,10 @@ class Packager(LambdaDeploymentPackager):
 
 
 def use_our_package() -> None:
-    """Have each Chalice command of this process that packs use our packager."""
-    deployer.LambdaDeploymentPackager = Packager  # type: ignore[attr-defined]  # imported there, and used from there
+    """Have each Chalice command of this process that packs use our packager, and that deploys our client."""
+    # Imported there, and used from there.
+    deployer.LambdaDeploymentPackager = Packager  # type: ignore[attr-defined]
+    deployer.TypedAWSClient = Client  # type: ignore[attr-defined]
 
 
 def main() -> int:

@@ -12,13 +12,25 @@ import sys
 from collections.abc import Sequence
 
 from chalicelib.settings import STAGES
-from infra.commands import books, custody, deployment, merchants, migrating, networks, payments, put_back, restoring, treasury
+from infra.commands import (
+    books,
+    custody,
+    deploying,
+    deployment,
+    merchants,
+    migrating,
+    networks,
+    payments,
+    put_back,
+    restoring,
+    treasury,
+)
 from infra.commands.common import CanNot, Run
 from infra.stage_settings import declared, differences, of_stage
 
-UNCHECKED = ("prepare", "gateway", "mappings", "revoke", "stop-payments")
+UNCHECKED = ("deploy", "prepare", "gateway", "mappings", "revoke", "stop-payments")
 """Deploying itself, and what must not wait for a deploy that went wrong."""
-GROUPS = (deployment, migrating, merchants, networks, custody, payments, treasury, books, restoring, put_back)
+GROUPS = (deploying, deployment, migrating, merchants, networks, custody, payments, treasury, books, restoring, put_back)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,6 +65,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     from botocore.exceptions import BotoCoreError, ClientError
 
+    from chalicelib.usecases.base.retries import Failures
     from chalicelib.usecases.ports.changes import Conflict
     from chalicelib.usecases.ports.failures import Unavailable
 
@@ -63,9 +76,9 @@ def _run(args: argparse.Namespace) -> int:
     except (CanNot, ClientError, BotoCoreError) as error:
         return _sorry(str(error))
     except Unavailable as error:
-        # The store hides what AWS said behind its own words; an operator wants to see it.
-        first = _first_cause(error)
-        return _sorry(str(error) if first is error else f"{error}: {first}")
+        return _sorry(_with_cause(error))
+    except Failures as failures:
+        return _sorry("; ".join(map(_with_cause, failures.exceptions)))
     except Conflict:
         return _sorry("something else changed the same records meanwhile: try again")
     return result
@@ -77,7 +90,13 @@ def _demand_deployed(stage: str) -> None:
 
     wrong = differences(boto3.client("lambda"), stage)
     if wrong:
-        raise CanNot(f"{'; '.join(wrong)}. Run python -m infra.chalice deploy --stage {stage}, or put .chalice/config.json right")
+        raise CanNot(f"{'; '.join(wrong)}. Run python -m infra.cli --stage {stage} deploy, or put .chalice/config.json right")
+
+
+def _with_cause(error: BaseException) -> str:
+    """The store hides what AWS said behind its own words; an operator wants to see it."""
+    first = _first_cause(error)
+    return str(error) if first is error else f"{error}: {first}"
 
 
 def _first_cause(error: BaseException) -> BaseException:

@@ -55,14 +55,16 @@ def api_of(stage: str, deployed: Path = DEPLOYED) -> str:
         for resource in json.loads(file.read_text())["resources"]:
             if resource["resource_type"] == "rest_api":
                 return str(resource["rest_api_id"])
-    raise LookupError(f"nothing of stage {stage} is deployed from here: run python -m infra.chalice deploy --stage {stage} first")
+    raise LookupError(f"nothing of stage {stage} is deployed from here: run python -m infra.cli --stage {stage} deploy first")
 
 
 def put_answers(api_id: str, session: boto3.Session | None = None) -> None:
     """Set them and publish the API's stage again, which makes them count. Safe to repeat. Raises botocore's ClientError."""
     import boto3
 
-    gateway = (session or boto3).client("apigateway")
+    from infra.deployment.chalice_client import PATIENT
+
+    gateway = (session or boto3).client("apigateway", config=PATIENT)
     for answer in answers():
         gateway.put_gateway_response(restApiId=api_id, **answer)
     gateway.create_deployment(restApiId=api_id, stageName=API_STAGE)

@@ -72,8 +72,8 @@ def wrong(wanted: Sequence[Consumer], found: Sequence[Mapping]) -> list[str]:
         if len(fits) > 1:
             ids = ", ".join(each.uuid for each in fits)
             said.append(
-                f"{consumer.function}: {len(fits)} mappings of {consumer.queue} ({ids}): a deploy failed half-way. Delete all but"
-                " the one that .chalice/deployed names: aws lambda delete-event-source-mapping --uuid ID"
+                f"{consumer.function}: {len(fits)} mappings of {consumer.queue} ({ids}): a deploy failed half-way,"
+                " and deploy leaves one of them"
             )
         said += [
             f"{each.function}: it gets messages of {each.queue}, which app.py does not say: {each.uuid}"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from infra.commands.common import CanNot, Command, say, services
+
+ALARM_TOPIC: Any = {
+    "metavar": "ARN",
+    "help": "SNS topic that alarms are sent to; by default the one of last time, '' for none; prod has to have one",
+}
+"""The argument of the commands that make the alarms."""
 
 
 def add(command: Command) -> None:
     """Add the commands of this group."""
-    command(prepare).add_argument(
-        "--alarm-topic",
-        metavar="ARN",
-        help="SNS topic that alarms are sent to; by default the one of last time, '' for none; prod has to have one",
-    )
+    command(prepare).add_argument("--alarm-topic", **ALARM_TOPIC)
     command(gateway)
     command(mappings).add_argument("--check", action="store_true", help="change nothing; say what is wrong")
 
@@ -22,8 +25,6 @@ def prepare(args: argparse.Namespace) -> int:
     """Make or update tables, queues, keys, logs, alarms, the catalogue, the seed. Running it again leaves what is there."""
     import boto3
 
-    from chalicelib.domain import demo
-    from chalicelib.domain.merchants.merchants import Merchant
     from infra import bootstrap
     from infra.deploy import create_stack, topic_problem
 
@@ -32,9 +33,9 @@ def prepare(args: argparse.Namespace) -> int:
         raise CanNot(problem)
     create_stack(args.stage, alarm_topic=args.alarm_topic)
     bootstrap.prepare(wired, boto3.client("kms"))
-    wired.directory.list_all()
-    if args.stage == "demo" and wired.store.get(Merchant, id=demo.SHOP) is None:
+    if args.stage == "demo" and not bootstrap.demo_is_published(wired):
         say(bootstrap.demo_keys(wired))  # to be published: they are shown this once
+    wired.directory.list_all()
     print(f"stage {args.stage} is prepared")
     return 0
 

@@ -9,6 +9,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTable.h
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -146,6 +147,7 @@ def _with(text: str, changed: Mapping[str, Mapping[str, Any]]) -> str:
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+@functools.lru_cache(maxsize=2)
 def _tables(text: str) -> dict[str, yaml.MappingNode]:
     """The properties of the template's tables, by logical id."""
     resources = _pairs(_of(yaml.compose(text, Loader=_LOADER), "Resources"))

@@ -45,7 +45,7 @@ _STEPS = 720  # an hour
 def settled(formation: Any, name: str, wait: Wait = time.sleep) -> str | None:
     """The state of a stack once nothing is under way; None where there is none. Raises CanNot after an hour, ClientError."""
     for _ in range(_STEPS):
-        state = _state(formation, name)
+        state = state_of(formation, name)
         if state is None or not state.endswith("_IN_PROGRESS") or state in STUCK:
             return state
         wait(_STEP)
@@ -73,7 +73,8 @@ def demand(formation: Any, name: str, wanted: str, wait: Wait = time.sleep) -> N
         raise CanNot(f"the stack {name} is {state}: {_first_failure(formation, name)}")
 
 
-def _state(formation: Any, name: str) -> str | None:
+def state_of(formation: Any, name: str) -> str | None:
+    """The state of a stack, None where there is none. Raises botocore's ClientError."""
     try:
         (stack,) = formation.describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:

@@ -1,8 +1,8 @@
-"""Deploys a copy of the project to moto, twice, and prints what stands there as JSON. Run in a process of its own by
-test_deploy.py: Chalice loads the app from the folder that it deploys, and changes the environment. In between the operator runs
-the command `mappings`.
+"""Deploys a copy of the project to moto by hand with Chalice, then another copy, a second checkout, by the command `deploy`, and
+prints as JSON what stands after each. Run in a process of its own by test_deploy.py: Chalice loads the app from the folder that it
+deploys, and changes the environment.
 
-    python -m tests.deploy.deploying <project> <stage>
+    python -m tests.deploy.deploying <project> <second checkout> <stage>
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import io
 import json
 import logging
 import os
@@ -115,26 +116,40 @@ def _api(api_id: str) -> dict[str, Any]:
     return {"id": api_id, "nodes": nodes, "routes": routes, "stages": stages}
 
 
-def main(project: str, stage: str) -> None:
+def operate(*words: str) -> dict[str, Any]:
+    """The operator's command line: what it said, and its exit code."""
+    from infra.cli import main as cli
+
+    said, wrong = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
+        code = cli(list(words))
+    return {"code": code, "said": said.getvalue().splitlines(), "wrong": wrong.getvalue().splitlines()}
+
+
+def main(project: str, second: str, stage: str) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     os.environ["STAGE"] = stage
     from chalicelib.settings import Settings
-    from infra.cli import main as operate
+    from infra.deployment import code
     from infra.local.aws import start_aws
     from infra.local.repairs.apigateway import repair_apigateway
     from infra.stage_settings import differences
+    from tests.deploy.strict_aws import be_strict
 
     aws = start_aws(Settings.from_environment())
     repair_apigateway()
-    found = []
-    for _ in range(2):
-        deploy(project, stage)
-        found.append(standing())
-        found[-1]["packages"] = packages(project)
-        with contextlib.redirect_stdout(sys.stderr):
-            found[-1]["mappings command"] = operate(["--stage", stage, "mappings"])
-        found[-1]["differences"] = differences(boto3.client("lambda"), stage)
+    topic = boto3.client("sns").create_topic(Name="alarms")["TopicArn"]
+    deploy(project, stage)
+    be_strict()
+    vars(code)["PROJECT"] = Path(second)
+    found = [standing()]
+    found[0] |= {"packages": packages(project), "check": operate("--stage", stage, "deploy", "--check")}
+    deployed = operate("--stage", stage, "deploy", "--yes", "--alarm-topic", topic)
+    found.append(standing())
+    found[1] |= {"packages": packages(second), "deploy": deployed, "check": operate("--stage", stage, "deploy", "--check")}
+    for each in found:
+        each["differences"] = differences(boto3.client("lambda"), stage)
     aws.stop()
     print(json.dumps(found))
 

@@ -1,5 +1,5 @@
-"""`python -m infra.chalice deploy` against moto: what app.py and config.json declare is what stands there afterwards, and stays so
-the next time.
+"""`python -m infra.chalice deploy` against moto, by hand, and then the command `deploy` from another checkout: what app.py and
+config.json declare is what stands there afterwards, and stays so the next time.
 
 What is packed is test_package.py's matter. Here the package holds app.py alone: uploading 32 MB for each of the functions, twice,
 would take most of a minute and show nothing more.
@@ -30,9 +30,10 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 def _deploy(folder: Path) -> None:
-    copy = copy_project(folder)
-    (copy / "requirements.txt").write_text("# nothing: see test_deploy.py\n")
-    (folder / "standing.json").write_text(run_python(ROOT, "-m", "tests.deploy.deploying", str(copy), STAGE))
+    copies = [copy_project(folder / name) for name in ("first", "second")]
+    for copy in copies:
+        (copy / "requirements.txt").write_text("# nothing: see test_deploy.py\n")
+    (folder / "standing.json").write_text(run_python(ROOT, "-m", "tests.deploy.deploying", *map(str, copies), STAGE))
 
 
 @pytest.fixture(params=["first deployment", "second deployment"])
@@ -103,10 +104,42 @@ def test_queue_mappings_are_there_once_and_take_what_app_py_says(standing: dict[
     assert Counter(map(str, standing["mappings"])) == Counter(map(str, declared))
 
 
-def test_what_the_operator_sets_on_mappings_outlives_the_next_deployment(deployed: list[dict[str, Any]]) -> None:
-    first, second = deployed
-    assert (first["heeded"], first["mappings command"], second["mappings command"]) == ([], 0, 0)
-    assert sorted(second["heeded"]) == [f"gateway-{STAGE}-{name}" for name in ("deliver", "deliver_slow", "relay")]
+def test_what_chalice_leaves_undone_is_told_with_every_functions_version(deployed: list[dict[str, Any]]) -> None:
+    """`chalice deploy` by hand stays possible: the check says what it can not set, and changes nothing."""
+    check = deployed[0]["check"]
+    assert check["code"] == 1 and deployed[0]["heeded"] == []
+    versions = {line.split()[0]: line.split()[1] for line in check["said"]}
+    assert versions == {name: found["code"] for name, found in deployed[0]["functions"].items()}
+    *said, last = check["wrong"]
+    ignoring = [line.split(":")[0] for line in said if "ReportBatchItemFailures" in line]
+    assert sorted(ignoring) == [f"gateway-{STAGE}-{name}" for name in ("deliver", "deliver_slow", "relay")]
+    (answers,) = [line for line in said if line.startswith("API Gateway answers in its own words")]
+    assert "MISSING_AUTHENTICATION_TOKEN" in answers
+    assert [line for line in said if line.startswith("no record is shared in gateway-deployments-")]
+    assert len(said) == 5
+    assert last == f"5 things are missing or wrong: python -m infra.cli --stage {STAGE} deploy"
+
+
+def test_the_command_sets_all_of_it(deployed: list[dict[str, Any]]) -> None:
+    done, check = deployed[1]["deploy"], deployed[1]["check"]
+    (api,) = deployed[1]["apis"]
+    assert (done["code"], done["wrong"], check["code"], check["wrong"]) == (0, [], 0, [])
+    url = f"https://{api['id']}.execute-api.eu-central-1.amazonaws.com/api/"
+    assert done["said"][-1] == check["said"][-1] == f"stage {STAGE} stands as it is declared: {url}"
+    assert sorted(deployed[1]["heeded"]) == [f"gateway-{STAGE}-{name}" for name in ("deliver", "deliver_slow", "relay")]
+
+
+def test_it_shows_first_what_it_will_do(deployed: list[dict[str, Any]]) -> None:
+    said = deployed[1]["deploy"]["said"]
+    begun = next(n for n, line in enumerate(said) if line.startswith("Updating policy") or "is prepared" in line)
+    plan = "\n".join(said[:begun])
+    for line in (
+        "account 123456789012, region eu-central-1, as ",
+        f"stack gateway-{STAGE} (CREATE_COMPLETE): brought to infra/template.yaml",
+        "functions: 0 new, 22 updated, one after the other",
+        f"API: https://{deployed[0]['apis'][0]['id']}.execute-api.",
+    ):
+        assert line in plan, plan
 
 
 def test_logs_of_every_function_end_some_day(standing: dict[str, Any]) -> None:
@@ -114,7 +147,7 @@ def test_logs_of_every_function_end_some_day(standing: dict[str, Any]) -> None:
         assert standing["log_retention"][f"/aws/lambda/{name}"] == 90
 
 
-def test_the_second_deployment_changes_what_is_there(deployed: list[dict[str, Any]]) -> None:
+def test_a_second_checkout_changes_what_is_there(deployed: list[dict[str, Any]]) -> None:
     first, second = ([api["id"] for api in found["apis"]] for found in deployed)
     assert first == second
     assert len(functions()) == len(deployed[1]["functions"]) == 22

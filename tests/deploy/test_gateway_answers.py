@@ -54,4 +54,4 @@ def test_without_a_deployment_it_says_so(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STAGE", "local")
     assert main(["--stage", "prod", "gateway"]) == 1
-    assert "chalice deploy --stage prod" in capsys.readouterr().err
+    assert "infra.cli --stage prod deploy" in capsys.readouterr().err

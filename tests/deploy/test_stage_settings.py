@@ -116,7 +116,7 @@ def test_a_command_is_refused_where_functions_have_other_settings(
     assert said == [f"gateway-prod-collect has another {name} than config.json" for name in names]
     assert main(["--stage", "prod", "rotate", "ethereum", "--realm", "live", "--type", "hot"]) == 1
     told = capsys.readouterr().err
-    assert "gateway-prod-collect has another WALLET_CUSTODY than config.json" in told and "chalice deploy --stage prod" in told
+    assert "gateway-prod-collect has another WALLET_CUSTODY than config.json" in told and "infra.cli --stage prod deploy" in told
     assert "secret" not in told
 
 

@@ -24,7 +24,7 @@ from chalicelib.usecases.merchants.access import source_number
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.workers import demo
-from infra.bootstrap import demo_keys, make_key, prepare
+from infra.bootstrap import demo_is_published, demo_keys, make_key, prepare
 from infra.deploy import create_stack
 from infra.local.aws import LocalAws, Snapshot
 from tests.deploy.declared import CHALICE
@@ -85,6 +85,15 @@ def deployed(filled: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[wir
 
 def states(wired: wiring.Services, kind: Any) -> set[str]:
     return {record.status for record in wired.store.every(kind)}
+
+
+def test_keys_are_made_again_where_a_cut_left_fewer(deployed, monkeypatch):
+    """`prepare` shows them once: of those that were made before the cut nobody saw any."""
+    wired, _, _ = deployed
+    assert demo_is_published(wired)
+    every = wired.api_keys.every
+    monkeypatch.setattr(wired.api_keys, "every", lambda tenant: list(every(tenant))[:1])
+    assert not demo_is_published(wired)
 
 
 def test_there_is_something_of_every_kind(deployed):

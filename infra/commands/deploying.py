@@ -1,0 +1,101 @@
+"""The command that deploys a stage as a whole."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from infra.commands.common import CanNot, Command
+from infra.commands.deployment import ALARM_TOPIC, prepare
+from infra.commands.migrating import migrate
+
+if TYPE_CHECKING:
+    from infra.deployment.bucket import Bucket
+    from infra.deployment.lock import Lock
+
+
+def add(command: Command) -> None:
+    """Add the command."""
+    parser = command(deploy)
+    parser.add_argument("--alarm-topic", **ALARM_TOPIC)
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--check", action="store_true", help="change nothing; say what is missing, and every function's version")
+
+
+def deploy(args: argparse.Namespace) -> int:
+    """Deploy a stage, or go on with a deploy that was cut. It shows what it will do, and asks.
+
+    The exit code is 1 while something is missing.
+    """
+    import boto3
+
+    from infra.deploy import topic_problem
+    from infra.deployment.bucket import bucket_of, make_bucket
+    from infra.deployment.lock import locked
+    from infra.deployment.plan import plan
+
+    if args.stage == "local":
+        raise CanNot("the stage local runs on this machine alone: make run")
+    bucket = bucket_of(boto3)
+    if args.check:
+        return _check(bucket, args.stage)
+    if problem := topic_problem(args.stage, args.alarm_topic):
+        raise CanNot(problem)
+    for line in plan(boto3, bucket, args.stage):
+        print(line)
+    if not args.yes:
+        _ask()
+    with locked(make_bucket(boto3), args.stage, _tell) as lock:
+        return _deploy(args, lock, boto3)
+
+
+def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:
+    from infra import gateway_answers, mappings
+    from infra.deployment import mend, standing
+    from infra.deployment.code import PROJECT, deploy_code
+
+    stage, client = args.stage, session.client("lambda")
+    prepare(args)
+    lock.demand()
+    recorded = deploy_code(session, lock.bucket, lock, _tell, PROJECT)
+    wanted = mappings.consumers(stage)
+    surplus = mend.too_many(wanted, standing.look(session, stage).mappings, recorded)
+    mend.take_away(client, surplus)
+    for each in surplus:
+        print(f"{each.function}: the mapping {each.uuid} of {each.queue} was one too many, and is gone")
+    mappings.heed(client, wanted, mappings.standing(client, [each.function for each in wanted]))
+    lock.demand()
+    gateway_answers.put_answers(next(each["rest_api_id"] for each in recorded if each["resource_type"] == "rest_api"))
+    left = migrate(args)
+    return _check(lock.bucket, stage) or left
+
+
+def _check(bucket: Bucket, stage: str) -> int:
+    import boto3
+
+    from infra.deployment.check import check
+
+    found = check(boto3, bucket, stage)
+    for version in found.versions:
+        print(version)
+    for line in found.wrong:
+        print(line, file=sys.stderr)
+    if found.wrong:
+        print(f"{len(found.wrong)} things are missing or wrong: python -m infra.cli --stage {stage} deploy", file=sys.stderr)
+    else:
+        print(f"stage {stage} stands as it is declared: {found.url}")
+    return 1 if found.wrong else 0
+
+
+def _ask() -> None:
+    try:
+        agreed = input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        raise CanNot("nothing was done: nobody answers here; --yes does without") from None
+    if not agreed:
+        raise CanNot("nothing was done")
+
+
+def _tell(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,58 @@
+"""Chalice's client of AWS, patient where AWS says "too many requests" or "not yet".
+
+API Gateway imports one API each three seconds, and publishes one each five: repeating after a second does not help. Importing is
+never repeated where the answer was lost, since each import makes an API with a URL of its own: the next deploy finds what was made.
+A function that a deploy made or changed a moment ago takes no change until it is ready.
+https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
+https://docs.aws.amazon.com/lambda/latest/dg/functions-states.html
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from chalice.awsclient import LambdaClientError, TypedAWSClient
+
+PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 11})
+"""Repeats after waits of up to 20 seconds each. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html"""
+TRIES = 24
+"""Two minutes, with Chalice's pause of five seconds."""
+
+
+class Client(TypedAWSClient):
+    """Chalice's client, which its deployer makes of a session of botocore."""
+
+    def __init__(self, session: Any, *arguments: Any, **named: Any) -> None:
+        before = session.get_default_client_config()
+        session.set_default_client_config(PATIENT if before is None else before.merge(PATIENT))
+        super().__init__(session, *arguments, **named)
+
+    def import_rest_api(self, swagger_document: dict[str, Any], endpoint_type: str) -> str:
+        """Make the API; its id. Raises botocore's ClientError, or a failure of the connection at once."""
+        client: Any = self._session.create_client("apigateway", config=Config(retries={"total_max_attempts": 1}))
+        body, kind = json.dumps(swagger_document, indent=2), {"endpointConfigurationTypes": endpoint_type}
+        for left in reversed(range(TRIES)):
+            try:
+                return str(client.import_rest_api(body=body, parameters=kind)["id"])
+            except client.exceptions.TooManyRequestsException:
+                if not left:
+                    raise
+            self._sleep(self.DELAY_TIME)
+        raise AssertionError("unreachable")
+
+    def _update_function_code(self, *arguments: Any, **named: Any) -> Any:
+        for left in reversed(range(TRIES)):
+            try:
+                return super()._update_function_code(*arguments, **named)
+            except LambdaClientError as error:
+                if not left or not _is_busy(error.original_error):
+                    raise
+            self._sleep(self.DELAY_TIME)
+        raise AssertionError("unreachable")
+
+
+def _is_busy(error: Exception) -> bool:
+    return isinstance(error, ClientError) and error.response["Error"]["Code"] == "ResourceConflictException"

@@ -1,0 +1,145 @@
+"""What a stage lacks of what a deploy makes: after `deploy` nothing, after a plain `chalice deploy` what Chalice can not set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from chalicelib.settings import APP
+from infra import gateway_answers, mappings
+from infra.commands.common import CanNot
+from infra.deploy import TEMPLATE, stack_name
+from infra.deployment import record, standing
+from infra.deployment.adopt import adopted
+from infra.deployment.bucket import Bucket
+from infra.deployment.code import api_url
+from infra.deployment.mend import too_many
+from infra.deployment.stack_states import STANDS
+from infra.deployment.standing import Standing
+from infra.stage_settings import differences
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The version of every function (checksum and time), what is wrong, a line each, and the API's address."""
+
+    versions: tuple[str, ...]
+    wrong: tuple[str, ...]
+    url: str | None
+
+
+def check(session: Any, bucket: Bucket, stage: str) -> Checked:
+    """Look at all that stands. Changes nothing. Raises botocore's ClientError."""
+    found = standing.look(session, stage)
+    versions = tuple(f"{each.name} {each.version} {each.changed}" for _, each in sorted(found.functions.items()))
+    parts: list[Callable[[], Iterator[str]]] = [
+        lambda: _stack(session.client("cloudformation"), stage),
+        lambda: _functions(found, stage),
+        lambda: iter(differences(session.client("lambda"), stage)),
+        lambda: _queues(session.client("lambda"), found, stage),
+        lambda: _rules(session.client("events"), found, stage),
+        lambda: _api(session.client("apigateway"), found, stage),
+        lambda: _record(session, bucket, found, stage),
+    ]
+    wrong = tuple(line for part in parts for line in part())
+    return Checked(versions, wrong, api_url(bucket).format(found.apis[0]) if len(found.apis) == 1 else None)
+
+
+def declared(stage: str) -> list[str]:
+    """The functions of app.py, by Lambda's names."""
+    from app import app
+
+    return [f"{APP}-{stage}", *(f"{APP}-{stage}-{source.name}" for source in app.event_sources)]
+
+
+def _stack(formation: Any, stage: str) -> Iterator[str]:
+    name = stack_name(stage)
+    try:
+        (stack,) = formation.describe_stacks(StackName=name)["Stacks"]
+        sent = formation.get_template(StackName=name, TemplateStage="Original")["TemplateBody"]
+    except ClientError as error:
+        if "does not exist" not in error.response["Error"]["Message"]:
+            raise
+        yield f"there is no stack {name}"
+        return
+    if stack["StackStatus"] not in STANDS:
+        yield f"the stack {name} is {stack['StackStatus']}"
+    if str(sent).strip() != TEMPLATE.read_text().strip():
+        yield f"the stack {name} was made of another template than infra/{TEMPLATE.name}"
+
+
+def _functions(found: Standing, stage: str) -> Iterator[str]:
+    wanted = declared(stage)
+    yield from (f"{name} is not deployed" for name in wanted if name not in found.functions)
+    yield from (f"{name} is deployed, and app.py does not name it" for name in found.functions if name not in wanted)
+    versions = {each.version for each in found.functions.values() if each.name in wanted}
+    if len(versions) > 1:
+        yield f"functions run {len(versions)} different versions"
+
+
+def _queues(client: Any, found: Standing, stage: str) -> Iterator[str]:
+    wanted = mappings.consumers(stage)
+    yield from mappings.wrong(wanted, mappings.standing(client, [each.function for each in wanted]))
+    for each in too_many(wanted, found.mappings, ()):
+        if each.function not in [consumer.function for consumer in wanted]:
+            yield f"{each.function}: the mapping {each.uuid} of {each.queue} was left behind"
+
+
+def _rules(client: Any, found: Standing, stage: str) -> Iterator[str]:
+    from chalice.app import ScheduledEventConfig
+
+    from app import app
+
+    for source in app.event_sources:
+        if not isinstance(source, ScheduledEventConfig):
+            continue
+        rule = f"{APP}-{stage}-{source.name}-event"
+        if rule not in found.rules:
+            yield f"nothing starts {APP}-{stage}-{source.name}: there is no rule {rule}"
+        elif client.describe_rule(Name=rule)["State"] != "ENABLED":
+            yield f"the rule {rule} is not enabled"
+        elif not client.list_targets_by_rule(Rule=rule)["Targets"]:
+            yield f"the rule {rule} starts nothing"
+
+
+def _api(client: Any, found: Standing, stage: str) -> Iterator[str]:
+    if len(found.apis) != 1:
+        yield f"{len(found.apis)} REST APIs call {APP}-{stage}{': ' if found.apis else ''}{', '.join(found.apis)}"
+        return
+    answers = {each["responseType"]: each for each in client.get_gateway_responses(restApiId=found.apis[0], limit=500)["items"]}
+    other = [w["responseType"] for w in gateway_answers.answers() if not _same(answers.get(w["responseType"], {}), w)]
+    if other:
+        yield f"API Gateway answers in its own words: {', '.join(other)}"
+
+
+def _same(stands: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    return all(stands.get(key) == value for key, value in wanted.items())
+
+
+def _record(session: Any, bucket: Bucket, found: Standing, stage: str) -> Iterator[str]:
+    """Only the names are compared: the rest follows from them."""
+    try:
+        shared = record.fetch(bucket, stage)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchBucket":
+            raise
+        shared = None
+    if shared is None:
+        yield f"no record is shared in {bucket.name}: another checkout would know nothing of this deploy"
+        return
+    queues = {each.function: each.queue for each in mappings.consumers(stage)}
+    try:
+        now = adopted(shared.resources, found, queues, stage, session, api_url(bucket))
+    except CanNot:
+        return  # two APIs: told above
+    before, after = _lines(shared.resources), _lines(now)
+    if before != after:
+        yield f"the shared record is not what stands: {', '.join(sorted({name for name, _ in before ^ after}))}"
+
+
+def _lines(resources: Sequence[record.Resource]) -> set[tuple[str, str]]:
+    """Name, and which one of that name it is."""
+    return {(each["name"], str(each.get("event_uuid") or each.get("rest_api_id") or "")) for each in resources}

@@ -1,0 +1,50 @@
+"""Takes away the queue mappings of a stage that are too many: doubled ones, and those of queues that app.py does not name any more.
+
+Lambda refuses a second mapping of a queue and a function, but takes one for each way to name the function. A mapping stays when its
+function is deleted.
+https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from infra.deployment.adopt import kept
+from infra.deployment.record import Resource
+from infra.deployment.standing import QueueMapping
+from infra.mappings import TRIES, Consumer
+
+_WAIT_SECONDS = 3.0
+
+
+def too_many(wanted: Sequence[Consumer], found: Sequence[QueueMapping], recorded: Sequence[Resource]) -> list[QueueMapping]:
+    """The mappings that nobody wants, of all that a stage has."""
+    known = {each["name"]: each for each in recorded}
+    stays = set()
+    for consumer in wanted:
+        mine = [each for each in found if (each.function, each.queue) == (consumer.function, consumer.queue)]
+        if mine:
+            stays.add(kept(mine, consumer.queue, known).uuid)
+    return [each for each in found if each.uuid not in stays]
+
+
+def take_away(client: Any, mappings: Sequence[QueueMapping], wait: Callable[[float], None] = time.sleep) -> None:
+    """Delete these mappings; messages that they brought are brought by the one that stays. Raises botocore's ClientError."""
+    for each in mappings:
+        _delete(client, each.uuid, wait)
+
+
+def _delete(client: Any, uuid: str, wait: Callable[[float], None]) -> None:
+    for left in reversed(range(TRIES)):
+        try:
+            client.delete_event_source_mapping(UUID=uuid)
+        except client.exceptions.ResourceNotFoundException:
+            return
+        except client.exceptions.ResourceInUseException:
+            if not left:
+                raise
+            wait(_WAIT_SECONDS)
+        else:
+            return

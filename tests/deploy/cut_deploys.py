@@ -1,0 +1,153 @@
+"""Deploys a copy of the project to an empty account by the command `deploy`, and cuts that at chosen AWS calls.
+
+At such a call the process is forked: the copy is cut there, runs the command again as an operator would, and dumps what stands; the
+first one goes on. Prints, as JSON, the cuts, what stands in the end, and what cuts left otherwise. Run in a process of its own by
+test_deploy_cuts.py: Chalice loads the app from the folder that it deploys.
+
+    python -m tests.deploy.cut_deploys <folder of `project`> <stage> <n> <remainder by n> <operations: cut after the first, too>
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+import botocore.client
+from botocore.exceptions import EndpointConnectionError
+
+from tests.support.cuts import WAYS, Cutter, Died
+
+_SAID = 3000  # characters
+
+
+@dataclass
+class Forks:
+    """Goes round each call to AWS. `cut` is None in the first process; in a forked one it says how its call was cut."""
+
+    every: int
+    first: int
+    named: set[str]
+    calls: list[str] = field(default_factory=list)
+    cuts: dict[int, str] = field(default_factory=dict)
+    cut: tuple[int, str] | None = None
+    on: bool = False
+
+    def around(self, operation: str, call: Callable[[], Any]) -> Any:
+        if not self.on:
+            return call()
+        self.calls.append(operation)
+        number = len(self.calls)
+        if operation in self.named or number % self.every == self.first:
+            how, when = ("death", "after") if operation in self.named else WAYS[len(self.cuts) % len(WAYS)]
+            self.named.discard(operation)
+            self.cuts[number] = f"{number} {operation}: {how} {when}"
+            child = os.fork()
+            if child == 0:
+                self.on, self.cut = False, (number, how)
+                cutter = Cutter(1, how, when, armed=True)
+                return cutter.around(operation, call, EndpointConnectionError(endpoint_url="https://aws.invalid"))
+            os.waitpid(child, 0)
+        return call()
+
+
+def main(folder: str, stage: str, every: str, first: str, operations: str) -> None:
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    os.environ["STAGE"] = stage
+    from infra import package
+    from infra.deployment import code
+    from tests.deploy.standing_dump import differences, dump
+
+    topic = _empty_account()
+    vars(package)["is_packed"] = lambda name: name == "app.py"  # all of our code, uploaded 44 times, takes longer than all else
+    project = Path(folder) / "project"
+    vars(code)["PROJECT"] = project
+    words = ["--stage", stage, "deploy", "--yes", "--alarm-topic", topic]
+    forks = Forks(int(every), int(first), set(filter(None, operations.split(","))))
+    client: Any = botocore.client.BaseClient
+    api_call = client._make_api_call
+    client._make_api_call = lambda self, operation, arguments: forks.around(operation, lambda: api_call(self, operation, arguments))
+    forks.on = True
+    with contextlib.suppress(Died):
+        said = _operate(words)
+    if forks.cut is not None:
+        _go_on(forks.cut, words, Path(folder), stage)
+        os._exit(0)
+    forks.on = False
+    whole = dump(stage)
+    left = {}
+    for number, name in forks.cuts.items():
+        file = Path(folder) / f"{number}.json"
+        answer = json.loads(file.read_text()) if file.exists() else {"said": "its process ended"}
+        problems = [answer["said"]] if answer["said"] else differences(whole, answer["dump"])
+        if problems:
+            left[name] = problems
+    print(json.dumps({"said": said, "left": left, "stands": whole, "cuts": list(forks.cuts.values())}))
+
+
+def _empty_account() -> str:
+    """An account with nothing but a topic for alarms; its ARN. moto, as strict as AWS."""
+    from moto.core.models import MockAWS
+
+    from infra.local import aws, repairs
+    from infra.local.repairs import direct
+    from infra.local.repairs.apigateway import repair_apigateway
+    from tests.deploy.strict_aws import be_strict
+
+    aws.isolate_environment()
+    aws.share_loader()
+    repairs.install()
+    repair_apigateway()
+    be_strict()
+    MockAWS(config={"core": {"mock_credentials": False, "reset_boto3_session": False}}).start()
+    boto3.setup_default_session(region_name=aws.REGION)
+    direct.begin(aws.REGION)
+    return str(boto3.client("sns").create_topic(Name="alarms")["TopicArn"])
+
+
+def _operate(words: list[str]) -> str:
+    """The operator's command: empty where it went well, otherwise what it said."""
+    from infra.cli import main as operate
+
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        result = operate(words)
+    return "" if result == 0 else said.getvalue()[-_SAID:]
+
+
+def _go_on(cut: tuple[int, str], words: list[str], folder: Path, stage: str) -> None:
+    """What the operator does after a cut: the same again, in a fresh process; after a death once its lock is dead, too."""
+    from chalicelib import wiring
+    from infra.deployment import code, lock
+    from tests.deploy.standing_dump import dump
+
+    number, how = cut
+    own = folder / str(number)
+    shutil.copytree(folder / "project", own)
+    vars(code)["PROJECT"] = own
+    wiring.forget()
+    if how == "death":
+        age = lock._age
+        vars(lock)["_age"] = lambda found: age(found) + lock.DEAD
+    try:
+        said = _operate(words)
+    except Exception as error:  # noqa: BLE001 - it is told as what the operator would see
+        said = repr(error)
+    answer = {"said": said, "dump": None if said else dump(stage)}
+    (folder / f"{number}.json").write_text(json.dumps(answer))
+    shutil.rmtree(own)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

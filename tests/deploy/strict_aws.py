@@ -1,0 +1,133 @@
+"""moto, made to refuse what AWS refuses of a deploy, and time that passes at once. For the tests of deploying alone.
+
+* Lambda takes one mapping of a queue and a function (409), and packages of 50 MB.
+  https://github.com/aws/chalice/issues/2146
+  https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+* API Gateway imports a regional API each three seconds, replaces one each second, publishes one each five (429).
+  https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
+* CloudFormation takes a template of 51,200 bytes in a request, and 1 MB by S3.
+  https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from typing import Any
+
+from moto.apigateway.exceptions import ApiGatewayException
+from moto.apigateway.models import APIGatewayBackend
+from moto.awslambda.exceptions import LambdaClientError
+from moto.awslambda.models import LambdaBackend
+from moto.cloudformation.exceptions import ValidationError
+from moto.cloudformation.responses import CloudFormationResponse
+
+PACKAGE = 50 * 1024 * 1024
+_SECONDS = {"import_rest_api": 3.0, "put_rest_api": 1.0, "create_deployment": 5.0}
+
+
+class _TooMany(ApiGatewayException):
+    code = 429
+
+    def __init__(self) -> None:
+        super().__init__("TooManyRequestsException", "Too Many Requests")
+
+
+class _TooLarge(LambdaClientError):
+    code = 413
+
+    def __init__(self) -> None:
+        super().__init__("RequestEntityTooLargeException", "Request must be smaller than 70167211 bytes for this operation")
+
+
+class _Conflict(LambdaClientError):
+    code = 409
+
+
+class Clock:
+    """Seconds that pass while somebody sleeps, and a hundredth at each look."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.throttled = 0
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def look(self) -> float:
+        self.now += 0.01
+        return self.now
+
+
+def be_strict() -> Clock:
+    """Apply all of it to this process, for good; the clock."""
+    clock = Clock()
+    time.sleep = clock.sleep
+    for name, seconds in _SECONDS.items():
+        setattr(APIGatewayBackend, name, _throttled(getattr(APIGatewayBackend, name), seconds, clock))
+    _one_mapping()
+    _small_packages()
+    _small_templates()
+    return clock
+
+
+def _throttled(method: Callable[..., Any], seconds: float, clock: Clock) -> Callable[..., Any]:
+    last = [-seconds]
+
+    def throttled(*arguments: Any, **named: Any) -> Any:
+        now = clock.look()
+        if now - last[0] < seconds:
+            clock.throttled += 1
+            raise _TooMany()
+        last[0] = now
+        return method(*arguments, **named)
+
+    return throttled
+
+
+def _one_mapping() -> None:
+    create = LambdaBackend.create_event_source_mapping
+
+    def created(self: LambdaBackend, spec: dict[str, Any]) -> Any:
+        for each in self.list_event_source_mappings(spec["EventSourceArn"], ""):
+            if each.function_arn.split(":")[6] == spec["FunctionName"].split(":")[-1]:
+                said = f'An event source mapping with SQS arn (" {spec["EventSourceArn"]} ") and function already exists.'
+                raise _Conflict(
+                    "ResourceConflictException", f"{said} Please update or delete the existing mapping with UUID {each.uuid}"
+                )
+        return create(self, spec)
+
+    LambdaBackend.create_event_source_mapping = created  # type: ignore[method-assign]
+
+
+def _small_packages() -> None:
+    create, update = LambdaBackend.create_function, LambdaBackend.update_function_code
+
+    def created(self: LambdaBackend, spec: dict[str, Any]) -> Any:
+        _weigh(spec["Code"]["ZipFile"])
+        return create(self, spec)
+
+    def updated(self: LambdaBackend, function_name: str, qualifier: str, body: dict[str, Any]) -> Any:
+        _weigh(body["ZipFile"])
+        return update(self, function_name, qualifier, body)
+
+    LambdaBackend.create_function = created  # type: ignore[method-assign]
+    LambdaBackend.update_function_code = updated  # type: ignore[method-assign]
+
+
+def _weigh(encoded: str | bytes) -> None:
+    if len(base64.b64decode(encoded)) > PACKAGE:
+        raise _TooLarge()
+
+
+def _small_templates() -> None:
+    for name in ("create_stack", "update_stack"):
+        method = getattr(CloudFormationResponse, name)
+
+        def small(self: CloudFormationResponse, method: Callable[..., Any] = method) -> Any:
+            if len(self._get_param("TemplateBody") or "") > 51_200:
+                raise ValidationError(message="1 validation error detected: Value at 'templateBody' failed to satisfy constraint")
+            return method(self)
+
+        setattr(CloudFormationResponse, name, small)

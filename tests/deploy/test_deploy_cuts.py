@@ -1,0 +1,47 @@
+"""The command `deploy`, cut at AWS calls and run again: what stands in the end is what an uncut deploy leaves, to the last setting.
+
+moto is made as strict as AWS (strict_aws.py). `make sweep` cuts at every call, in four parts that run side by side.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deploy.conftest import ROOT, copy_project, run_python
+
+pytestmark = pytest.mark.slow
+FULL = os.environ.get("SWEEP") == "full"
+PARTS = 4
+
+
+def cut(folder: Path, stage: str, every: int, first: int, operations: str = "") -> dict[str, Any]:
+    """What `cut_deploys` found."""
+    (copy_project(folder) / "requirements.txt").write_text("# nothing: see test_deploy.py\n")
+    arguments = ("-m", "tests.deploy.cut_deploys", str(folder), stage, str(every), str(first), operations)
+    found: dict[str, Any] = json.loads(run_python(ROOT, *arguments, seconds=7200 if FULL else 240))
+    assert found["said"] == ""
+    return found
+
+
+def test_a_cut_deploy_that_is_run_again_ends_as_an_uncut_one(tmp_path: Path) -> None:
+    found = cut(tmp_path, "prod", 400, 200, "CreateEventSourceMapping,ImportRestApi")
+    assert found["left"] == {}
+    cuts = {name.split(" ", 1)[1] for name in found["cuts"]}
+    assert len(cuts) >= 4 and {"ImportRestApi", "CreateEventSourceMapping"} <= {each.split(":")[0] for each in cuts}
+    stands = found["stands"]
+    assert (len(stands["functions"]), len(stands["apis"]), len(stands["mappings"]), stands["locks"]) == (22, 1, 9, [])
+    assert len({each["CodeSha256"] for each in stands["functions"].values()}) == 1
+    assert stands["record"] and stands["stack"]["template"].startswith("AWSTemplateFormatVersion")
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_cut_ends_the_same(tmp_path: Path, part: int) -> None:
+    found = cut(tmp_path, "prod", PARTS, part)
+    assert len(found["cuts"]) > 120
+    assert found["left"] == {}

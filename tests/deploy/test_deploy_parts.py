@@ -1,0 +1,268 @@
+"""The parts of the command `deploy`: what it asks, how patient it is, which mappings it takes away, what its check finds."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import botocore.session
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.stub import Stubber
+from chalice.awsclient import LambdaClientError
+from moto import mock_aws
+
+from chalicelib.settings import VARIABLES
+from infra.cli import main
+from infra.commands import deploying
+from infra.commands.common import CanNot
+from infra.deployment import check as checks
+from infra.deployment import mend, record
+from infra.deployment.bucket import bucket_of, make_bucket
+from infra.deployment.chalice_client import TRIES, Client
+from infra.deployment.check import check
+from infra.deployment.lock import Lock
+from infra.deployment.plan import plan
+from infra.deployment.standing import QueueMapping, Standing, look
+from infra.local import repairs
+from infra.mappings import Consumer
+from tests.deploy.test_adopt import WHOLE
+
+STAGE = "prod"
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)  # an operator's shell has none of the tests' settings
+    repairs.install()
+    with mock_aws():
+        yield
+
+
+@pytest.fixture
+def topic(account: None) -> str:
+    return str(boto3.client("sns").create_topic(Name="alarms")["TopicArn"])
+
+
+def test_the_local_stage_is_not_deployed(account: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--stage", "local", "deploy", "--yes"]) == 1
+    assert "make run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("answer", ["", "n", "what?", None])
+def test_it_shows_what_it_will_do_and_does_nothing_unless_told(
+    topic: str, answer: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(prompt: str) -> str:
+        if answer is None:
+            raise EOFError
+        return answer
+
+    monkeypatch.setattr("builtins.input", said)
+    monkeypatch.setattr(deploying, "_deploy", lambda *_: pytest.fail("it began"))
+    assert main(["--stage", STAGE, "deploy", "--alarm-topic", topic]) == 1
+    told = capsys.readouterr()
+    assert "stack gateway-prod: new" in told.out and "functions: 22 new, 0 updated" in told.out and "a new URL" in told.out
+    assert told.err.startswith("nothing was done") and ("--yes" in told.err) is (answer is None)
+    assert boto3.client("s3").list_buckets()["Buckets"] == []
+
+
+def test_agreed_to_it_begins_and_one_at_a_time(
+    topic: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda prompt: "y")
+    held: list[str] = []
+    monkeypatch.setattr(deploying, "_deploy", lambda args, lock, session: held.append(lock.stage) or 0)
+    words = ["--stage", STAGE, "deploy", "--alarm-topic", topic]
+    assert main(words) == 0 and held == [STAGE]
+    Lock(make_bucket(boto3), STAGE).take()
+    assert main(words) == 1 and held == [STAGE]
+    assert "deploys stage prod" in capsys.readouterr().err
+
+
+def test_the_plan_names_what_goes(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from infra.deployment import standing
+
+    function = standing.Function("gateway-prod-old", "arn", "role", "v", "t")
+    left = QueueMapping("m9", "gateway-prod-old", "arn:aws:sqs:eu-central-1:1:gateway-prod-oldies", "Enabled")
+    found = Standing({"gateway-prod-old": function}, (), (left,), ("abc",), ("abc",))
+    monkeypatch.setattr(standing, "look", lambda session, stage: found)
+    said = "\n".join(plan(boto3, bucket_of(boto3), STAGE))
+    assert "removed where Chalice made them: gateway-prod-old" in said
+    assert "mapping m9 of gateway-prod-oldies and gateway-prod-old: one too many, removed" in said
+    assert "https://abc.execute-api" in said
+
+
+def client() -> tuple[Client, list[float]]:
+    waited: list[float] = []
+    return Client(botocore.session.get_session(), waited.append), waited
+
+
+def test_an_import_waits_for_its_turn_and_is_never_sent_twice(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """API Gateway imports one each three seconds. A second import would be a second API, with a URL of its own."""
+    answers: list[Any] = [429, 429, None]
+    sent: list[str] = []
+    gateway = boto3.client("apigateway", region_name="eu-central-1")
+
+    def answer(**_: Any) -> dict[str, str]:
+        sent.append("import")
+        if answers[0] is None:
+            return {"id": "abc"}
+        raise answers.pop(0) if isinstance(answers[0], Exception) else too_many(answers.pop(0))
+
+    def too_many(_: int) -> Exception:
+        error = {"Error": {"Code": "TooManyRequestsException", "Message": "Too Many Requests"}}
+        return gateway.exceptions.TooManyRequestsException(error, "ImportRestApi")
+
+    patient, waited = client()
+    asked: list[Any] = []
+    monkeypatch.setattr(gateway, "import_rest_api", answer)
+    monkeypatch.setattr(patient._session, "create_client", lambda service, config: asked.append(config) or gateway)
+    assert patient.import_rest_api({}, "REGIONAL") == "abc"
+    assert (len(sent), waited) == (3, [5, 5])
+    assert asked[0].retries == {"total_max_attempts": 1}
+    answers[:] = [ReadTimeoutError(endpoint_url="https://aws.invalid")]
+    with pytest.raises(ReadTimeoutError):
+        patient.import_rest_api({}, "REGIONAL")
+    assert len(sent) == 4
+    answers[:] = [429] * (TRIES + 1)
+    with pytest.raises(ClientError, match="TooManyRequests"):
+        patient.import_rest_api({}, "REGIONAL")
+
+
+def test_a_function_that_is_not_ready_is_waited_for(account: None) -> None:
+    """As after a cut: it was made a moment ago."""
+    patient, waited = client()
+    functions = patient._client("lambda")
+    with Stubber(functions) as stub:
+        stub.add_client_error("update_function_code", "ResourceConflictException", "The function is currently in state: Pending")
+        stub.add_response("update_function_code", {"LastUpdateStatus": "Successful"})
+        assert patient._update_function_code(function_name="f", zip_contents=b"")["LastUpdateStatus"] == "Successful"
+        assert waited == [5]
+        stub.add_client_error("update_function_code", "RequestEntityTooLargeException", "Request must be smaller")
+        with pytest.raises(LambdaClientError, match="must be smaller"):
+            patient._update_function_code(function_name="f", zip_contents=b"")
+
+
+def test_the_rest_is_repeated_by_botocore(account: None) -> None:
+    patient, _ = client()
+    retries = patient._client("apigateway").meta.config.retries
+    assert (retries["mode"], retries["total_max_attempts"]) == ("standard", 11)
+
+
+FIRST, SECOND = ("b4f2c6ae-0000-4000-8000-00000000000" + n for n in "12")
+RELAY = Consumer("gateway-prod-relay", "gateway-prod-relay", True)
+
+
+def mapping(uuid: str, function: str = "gateway-prod-relay", queue: str = "gateway-prod-relay") -> QueueMapping:
+    return QueueMapping(uuid, function, f"arn:aws:sqs:eu-central-1:1:{queue}", "Enabled")
+
+
+def test_doubled_mappings_and_those_left_behind_go() -> None:
+    found = [mapping("m0"), mapping("m1"), mapping("m2", queue="another"), mapping("m3", function="gateway-prod-old")]
+    assert [each.uuid for each in mend.too_many([RELAY], found, WHOLE)] == ["m0", "m2", "m3"], "m1 is the recorded one"
+    assert [each.uuid for each in mend.too_many([RELAY], found, ())] == ["m1", "m2", "m3"]
+    assert mend.too_many([RELAY], found[:1], ()) == []
+
+
+def test_a_mapping_that_is_being_changed_goes_later() -> None:
+    functions = boto3.client("lambda", region_name="eu-central-1")
+    waited: list[float] = []
+    with Stubber(functions) as stub:
+        stub.add_client_error("delete_event_source_mapping", "ResourceInUseException")
+        stub.add_response("delete_event_source_mapping", {}, {"UUID": FIRST})
+        stub.add_client_error("delete_event_source_mapping", "ResourceNotFoundException")
+        mend.take_away(functions, [mapping(FIRST), mapping(SECOND)], waited.append)
+        stub.assert_no_pending_responses()
+        stub.add_client_error("delete_event_source_mapping", "AccessDeniedException")
+        with pytest.raises(ClientError, match="AccessDenied"):
+            mend.take_away(functions, [mapping(FIRST)], waited.append)
+    assert len(waited) == 1
+
+
+def make_function(name: str, content: str) -> None:
+    role = boto3.client("iam")
+    trust = '{"Version": "2012-10-17", "Statement": []}'
+    try:
+        arn = role.create_role(RoleName=name, AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    except ClientError:
+        arn = role.get_role(RoleName=name)["Role"]["Arn"]
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("app.py", content)
+    code = {"ZipFile": file.getvalue()}
+    boto3.client("lambda").create_function(FunctionName=name, Runtime="python3.11", Role=arn, Handler="app", Code=code)
+
+
+def test_the_check_says_what_is_missing(account: None) -> None:
+    found = check(boto3, bucket_of(boto3), STAGE)
+    assert found.versions == () and found.url is None
+    said = "\n".join(found.wrong)
+    for line in (
+        "there is no stack gateway-prod",
+        "gateway-prod-payout is not deployed",
+        "nothing brings it the messages of gateway-prod-payouts.fifo",
+        "there is no rule gateway-prod-housekeeping-event",
+        "0 REST APIs call gateway-prod",
+        "no record is shared in gateway-deployments-",
+    ):
+        assert line in said, said
+
+
+def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deploy that was cut, rules that somebody disabled, and what an older version left."""
+    for name, content in (("gateway-prod", "1"), ("gateway-prod-payout", "2"), ("gateway-prod-old", "1"), ("gateway-demo", "9")):
+        make_function(name, content)
+    events = boto3.client("events")
+    events.put_rule(Name="gateway-prod-rates-event", ScheduleExpression="rate(1 minute)", State="DISABLED")
+    events.put_rule(Name="gateway-prod-archive-event", ScheduleExpression="rate(1 minute)")
+    boto3.client("cloudformation").create_stack(StackName="gateway-prod", TemplateBody=json.dumps({"Resources": {}}))
+    bucket = make_bucket(boto3)
+    record.store(bucket, STAGE, WHOLE, None)
+    said = "\n".join(check(boto3, bucket, STAGE).wrong)
+    for line in (
+        "the stack gateway-prod was made of another template than infra/template.yaml",
+        "gateway-prod-old is deployed, and app.py does not name it",
+        "functions run 2 different versions",
+        "the rule gateway-prod-rates-event is not enabled",
+        "the rule gateway-prod-archive-event starts nothing",
+        "the shared record is not what stands: ",
+    ):
+        assert line in said, said
+    assert len(check(boto3, bucket, STAGE).versions) == 3, "another stage's are not looked at"
+    found = look(boto3, STAGE)
+    two = replace(found, apis=("abc", "xyz"), every_api=("abc", "xyz"))
+    assert list(checks._api(None, two, STAGE)) == ["2 REST APIs call gateway-prod: abc, xyz"]
+    assert list(checks._record(boto3, bucket, two, STAGE)) == []
+
+
+def test_failures_of_several_steps_are_one_line(account: None, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from chalicelib.usecases.base.retries import Failures
+    from chalicelib.usecases.ports.failures import Unavailable
+
+    def failing(*_: Any) -> None:
+        raise Failures("the pools", [Unavailable("one"), Unavailable("two")])
+
+    monkeypatch.setattr(deploying, "_check", failing)
+    assert main(["--stage", STAGE, "deploy", "--check"]) == 1
+    assert capsys.readouterr().err == "one; two\n"
+
+
+def test_what_chalice_can_not_do_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from chalice.cli.factory import CLIFactory
+
+    from infra.deployment import code
+
+    class Failing:
+        def deploy(self, config: Any, chalice_stage_name: str) -> None:
+            raise ReadTimeoutError(endpoint_url="https://aws.invalid")
+
+    monkeypatch.setattr(CLIFactory, "create_default_deployer", lambda *_, **__: Failing())
+    with pytest.raises(CanNot, match=r"Chalice: Read timeout.*run this again to go on"):
+        code._chalice(code.PROJECT, STAGE, Lock(None, STAGE), print)  # type: ignore[arg-type]
