@@ -21,6 +21,7 @@ def add(command: Command) -> None:
     parser.add_argument("--alarm-topic", **ALARM_TOPIC)
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--check", action="store_true", help="change nothing; say what is missing, and every function's version")
+    command(rollback).add_argument("--yes", action="store_true", help="do not ask")
 
 
 def deploy(args: argparse.Namespace) -> int:
@@ -48,6 +49,27 @@ def deploy(args: argparse.Namespace) -> int:
         _ask()
     with locked(make_bucket(boto3), args.stage, _tell) as lock:
         return _deploy(args, lock, boto3)
+
+
+def rollback(args: argparse.Namespace) -> int:
+    """Bring functions back to the version before: code and rights. It shows what it will do, and asks."""
+    import boto3
+
+    from infra.deployment import rolling_back, standing, versions
+    from infra.deployment.bucket import bucket_of
+    from infra.deployment.lock import locked
+
+    bucket = bucket_of(boto3)
+    functions = standing.look(boto3, args.stage).functions
+    target = versions.before(versions.fetch(bucket, args.stage), {each.version for each in functions.values()}, args.stage)
+    for line in rolling_back.preview(functions, target):
+        print(line)
+    if not args.yes:
+        _ask()
+    with locked(bucket, args.stage, _tell) as lock:
+        changed = rolling_back.roll_back(boto3, lock, functions, target)
+    print(f"{len(changed)} functions of stage {args.stage} run {target.code} of {target.at} again")
+    return 0
 
 
 def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:

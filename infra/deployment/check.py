@@ -48,13 +48,6 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
     return Checked(versions, wrong, api_url(bucket).format(found.apis[0]) if len(found.apis) == 1 else None)
 
 
-def declared(stage: str) -> list[str]:
-    """The functions of app.py, by Lambda's names."""
-    from app import app
-
-    return [f"{APP}-{stage}", *(f"{APP}-{stage}-{source.name}" for source in app.event_sources)]
-
-
 def _stack(formation: Any, stage: str) -> Iterator[str]:
     name = stack_name(stage)
     try:
@@ -72,7 +65,7 @@ def _stack(formation: Any, stage: str) -> Iterator[str]:
 
 
 def _functions(found: Standing, stage: str) -> Iterator[str]:
-    wanted = declared(stage)
+    wanted = standing.declared(stage)
     yield from (f"{name} is not deployed" for name in wanted if name not in found.functions)
     yield from (f"{name} is deployed, and app.py does not name it" for name in found.functions if name not in wanted)
     versions = {each.version for each in found.functions.values() if each.name in wanted}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from chalicelib.settings import APP
 from infra.commands.common import CanNot
-from infra.deployment import record, standing
-from infra.deployment.adopt import adopted
+from infra.deployment import record, standing, versions
+from infra.deployment.adopt import adopted, short_name
 from infra.deployment.bucket import Bucket
 from infra.deployment.lock import Lock
 from infra.deployment.record import Record, Resource
@@ -38,6 +40,8 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     if after is None:
         raise CanNot(f"Chalice wrote no record {file}: {AGAIN}")
     record.store(bucket, stage, after.resources, shared.etag if shared else None)
+    running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
+    versions.keep(bucket, stage, versions.package_of(project / ".chalice" / "deployments", running), _rights(project, stage))
     return list(after.resources)
 
 
@@ -45,6 +49,17 @@ def api_url(bucket: Bucket) -> str:
     """The address of an API of this region, with {} for its id."""
     suffix = "amazonaws.com.cn" if bucket.region.startswith("cn-") else "amazonaws.com"
     return f"https://{{}}.execute-api.{bucket.region}.{suffix}/api/"
+
+
+def _rights(project: Path, stage: str) -> dict[str, dict[str, Any]]:
+    """The rights of each function of app.py, by Lambda's names, as its policy file says them."""
+    from chalice.config import Config
+
+    loaded, found = json.loads((project / ".chalice" / "config.json").read_text()), {}
+    for name in standing.declared(stage):
+        file = Config(chalice_stage=stage, function_name=short_name(stage, name), config_from_disk=loaded).iam_policy_file
+        found[name] = json.loads((project / ".chalice" / str(file)).read_text())
+    return found
 
 
 def _chalice(project: Path, stage: str, lock: Lock, tell: Callable[[str], None]) -> None:

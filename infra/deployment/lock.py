@@ -92,6 +92,11 @@ class Lock:
 
     def release(self) -> None:
         """Give it back, unless it is another's by now. Raises botocore's ClientError."""
+        if not self._etag:
+            held = self._read()
+            if held is None or held["token"] != self.token:
+                return
+            self._have(held["etag"])
         try:
             self.bucket.client.delete_object(**self.bucket.whose, Key=self.key, IfMatch=self._etag)
         except ClientError as error:
@@ -131,7 +136,11 @@ class Lock:
 def locked(bucket: Bucket, stage: str, tell: Callable[[str], None], every: float = RENEWED) -> Iterator[Lock]:
     """Hold the lock of a stage, and renew it meanwhile. Raises CanNot where another deploy has it; botocore's ClientError."""
     lock = Lock(bucket, stage)
-    lock.take()
+    try:
+        lock.take()
+    except (ClientError, BotoCoreError):
+        _give_back(lock, tell)  # it may have been taken, and the answer lost
+        raise
     ended = threading.Event()
     renewing = threading.Thread(target=_renew, args=(lock, ended, tell, every), daemon=True)
     renewing.start()
@@ -139,14 +148,19 @@ def locked(bucket: Bucket, stage: str, tell: Callable[[str], None], every: float
         yield lock
     except (Exception, KeyboardInterrupt):
         _end(ended, renewing)
-        try:
-            lock.release()
-        except (ClientError, BotoCoreError) as error:
-            tell(f"the lock of stage {stage} stays for five minutes: {error}")
+        _give_back(lock, tell)
         raise
     finally:
         _end(ended, renewing)
     lock.release()
+
+
+def _give_back(lock: Lock, tell: Callable[[str], None]) -> None:
+    """After a failure, which is what the operator is to see."""
+    try:
+        lock.release()
+    except (ClientError, BotoCoreError) as error:
+        tell(f"the lock of stage {lock.stage} stays for five minutes: {error}")
 
 
 def _end(ended: threading.Event, renewing: threading.Thread) -> None:

@@ -10,7 +10,6 @@ from infra import mappings
 from infra.deploy import TEMPLATE, stack_name
 from infra.deployment import index_steps, standing
 from infra.deployment.bucket import Bucket
-from infra.deployment.check import declared
 from infra.deployment.code import api_url
 from infra.deployment.mend import too_many
 from infra.deployment.stack_states import state_of
@@ -45,7 +44,7 @@ def _stack(session: Any, stage: str) -> Iterator[str]:
 
 
 def _functions(found: Standing, stage: str) -> Iterator[str]:
-    wanted = declared(stage)
+    wanted = standing.declared(stage)
     new, gone = [n for n in wanted if n not in found.functions], [n for n in found.functions if n not in wanted]
     yield f"functions: {len(new)} new, {len(wanted) - len(new)} updated, one after the other"
     if gone:

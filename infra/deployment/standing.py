@@ -63,6 +63,13 @@ def look(session: Any, stage: str) -> Standing:
     )
 
 
+def declared(stage: str) -> list[str]:
+    """The functions of app.py, by Lambda's names."""
+    from app import app
+
+    return [f"{APP}-{stage}", *(f"{APP}-{stage}-{source.name}" for source in app.event_sources)]
+
+
 def is_of(stage: str, function: str) -> bool:
     """Whether a function is of a stage, by its name. No stage's name has a hyphen."""
     return function == f"{APP}-{stage}" or function.startswith(f"{APP}-{stage}-")

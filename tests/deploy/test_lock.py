@@ -149,6 +149,28 @@ def test_it_is_renewed_meanwhile_and_given_back(bucket: Bucket, monkeypatch: pyt
     Lock(bucket, STAGE).take(no_wait)
 
 
+def test_one_that_was_taken_while_the_answer_was_lost_is_given_back(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    put = Lock._put
+
+    def lost(self: Lock, **condition: str) -> bool:
+        put(self, **condition)
+        self._etag = ""
+        raise EndpointConnectionError(endpoint_url="https://s3.invalid")
+
+    with monkeypatch.context() as patch, pytest.raises(EndpointConnectionError):
+        patch.setattr(Lock, "_put", lost)
+        with locked(bucket, STAGE, print):
+            pytest.fail("it is not known to be ours")
+    held = Lock(bucket, STAGE)
+    held.take(no_wait)
+    with pytest.raises(EndpointConnectionError), monkeypatch.context() as patch:
+        patch.setattr(Lock, "_put", lambda self, **_: (_ for _ in ()).throw(EndpointConnectionError(endpoint_url="x")))
+        with locked(bucket, STAGE, print):
+            pytest.fail("it is another's")
+    held.renew()
+    held.demand()
+
+
 def test_what_s3_refuses_is_not_swallowed(bucket: Bucket) -> None:
     elsewhere = Bucket(bucket.client, "no-such-bucket", bucket.owner, bucket.region)
     with pytest.raises(ClientError, match="NoSuchBucket"):

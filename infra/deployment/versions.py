@@ -1,0 +1,116 @@
+"""The last versions of a stage: each one's package and its functions' rights, kept in the bucket, for `rollback` to go back to.
+
+Settings are not kept: an API key may be among them, and they are those of `.chalice/config.json`, whatever the version.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from infra.commands.common import CanNot
+from infra.deployment.bucket import Bucket
+
+MOST = 5
+"""Versions that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The package's checksum, as Lambda tells it; when it was deployed; the rights of each function, by Lambda's name."""
+
+    code: str
+    at: str
+    rights: Mapping[str, dict[str, Any]]
+
+    @property
+    def key(self) -> str:
+        return f"packages/{base64.b64decode(self.code).hex()}.zip"
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Those of a stage, the newest last. `goal` is the one that a rollback is under way to; `etag` that of what was read."""
+
+    known: tuple[Version, ...] = ()
+    goal: str | None = None
+    etag: str | None = None
+
+
+def fetch(bucket: Bucket, stage: str) -> Versions:
+    """Raises botocore's ClientError."""
+    try:
+        found = bucket.client.get_object(**bucket.whose, Key=_key(stage))
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("NoSuchKey", "NoSuchBucket"):
+            raise
+        return Versions()
+    content = json.loads(found["Body"].read())
+    return Versions(tuple(Version(**each) for each in content["known"]), content["goal"], found["ETag"])
+
+
+def store(bucket: Bucket, stage: str, versions: Versions) -> Versions:
+    """Write them in the place of those that were read. Raises botocore's ClientError where others were written meanwhile."""
+    content = {"known": [asdict(each) for each in versions.known], "goal": versions.goal}
+    condition = {"IfMatch": versions.etag} if versions.etag else {"IfNoneMatch": "*"}
+    answer = bucket.client.put_object(**bucket.whose, Key=_key(stage), Body=json.dumps(content).encode(), **condition)
+    return replace(versions, etag=answer["ETag"])
+
+
+def keep(bucket: Bucket, stage: str, package: Path, rights: Mapping[str, dict[str, Any]]) -> None:
+    """Remember what was deployed just now. Safe to repeat. Raises botocore's ClientError, OSError."""
+    body, before = package.read_bytes(), fetch(bucket, stage)
+    version = Version(_checksum(body), datetime.now(UTC).isoformat(timespec="seconds"), rights)
+    if not _is_there(bucket, version.key):
+        bucket.client.put_object(**bucket.whose, Key=version.key, Body=body)
+    others = [each for each in before.known if each.code != version.code]
+    kept, gone = [*others, version][-MOST:], others[: max(0, len(others) + 1 - MOST)]
+    store(bucket, stage, replace(before, known=tuple(kept), goal=None))
+    for each in gone:
+        bucket.client.delete_object(**bucket.whose, Key=each.key)
+
+
+def before(versions: Versions, running: Iterable[str], stage: str) -> Version:
+    """The version to go back to from what functions run; after a cut, that cut's goal. Raises CanNot where none is kept."""
+    if versions.goal is not None:
+        return next(each for each in versions.known if each.code == versions.goal)
+    places = [place for place, each in enumerate(versions.known) if each.code in set(running)]
+    newest = max(places, default=len(versions.known))
+    if newest == 0:
+        raise CanNot(f"no version before this one is kept of stage {stage}: check the older one out, and deploy that")
+    return versions.known[newest - 1]
+
+
+def package_of(folder: Path, code: str) -> Path:
+    """The package with this checksum among those that were made here. Raises CanNot where there is none."""
+    for file in sorted(folder.glob("*.zip"), key=lambda each: -each.stat().st_mtime):
+        if _checksum(file.read_bytes()) == code:
+            return file
+    raise CanNot(f"{folder} does not hold the package that functions run ({code}): somebody deployed meanwhile. Run this again")
+
+
+def _checksum(body: bytes) -> str:
+    """As Lambda's CodeSha256. https://docs.aws.amazon.com/lambda/latest/api/API_FunctionConfiguration.html"""
+    return base64.b64encode(hashlib.sha256(body).digest()).decode()
+
+
+def _is_there(bucket: Bucket, key: str) -> bool:
+    try:
+        bucket.client.head_object(**bucket.whose, Key=key)
+    except ClientError as error:
+        if error.response["ResponseMetadata"]["HTTPStatusCode"] != 404:
+            raise
+        return False
+    return True
+
+
+def _key(stage: str) -> str:
+    return f"versions/{stage}.json"

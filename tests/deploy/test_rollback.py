@@ -1,0 +1,195 @@
+"""The command `rollback`: functions go back to the version before, also after a cut, and a function that it had not stays."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import EndpointConnectionError
+from moto import mock_aws
+
+from chalicelib.settings import VARIABLES
+from infra.cli import main
+from infra.commands.common import CanNot
+from infra.deployment import lock, versions
+from infra.deployment.bucket import Bucket, make_bucket
+from infra.deployment.code import PROJECT, _rights
+from infra.deployment.standing import declared
+from infra.deployment.versions import MOST, Version, Versions, before
+from infra.local import repairs
+from tests.support.cuts import WAYS, Cutter, How, When
+
+STAGE = "prod"
+NAMES = ("gateway-prod", "gateway-prod-payout")
+
+
+def package(content: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("app.py", (1980, 1, 1, 0, 0, 0)), content)
+    return file.getvalue()
+
+
+def checksum(content: str) -> str:
+    return base64.b64encode(hashlib.sha256(package(content)).digest()).decode()
+
+
+def rights(what: str, *names: str) -> dict[str, Any]:
+    statement = {"Sid": what, "Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "*"}
+    return {name: {"Version": "2012-10-17", "Statement": [statement]} for name in names}
+
+
+class Stage:
+    """Two functions whose versions are deployed one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.bucket = folder, make_bucket(boto3)
+        self.functions, self.iam = boto3.client("lambda"), boto3.client("iam")
+
+    def deploy(self, content: str, *names: str) -> None:
+        file = self.folder / f"packed-{content}.zip"
+        file.write_bytes(package(content))
+        for name in names:
+            try:
+                self.functions.update_function_code(FunctionName=name, ZipFile=package(content))
+            except self.functions.exceptions.ResourceNotFoundException:
+                role = self.iam.create_role(RoleName=name, AssumeRolePolicyDocument='{"Version": "2012-10-17", "Statement": []}')
+                self.functions.create_function(
+                    FunctionName=name,
+                    Runtime="python3.11",
+                    Role=role["Role"]["Arn"],
+                    Handler="app",
+                    Code={"ZipFile": package(content)},
+                )
+            document = json.dumps(rights(content, name)[name])
+            self.iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=document)
+        versions.keep(self.bucket, STAGE, file, rights(content, *names))
+
+    def runs(self) -> dict[str, tuple[str, str]]:
+        """The code and the rights of each function."""
+        listed = self.functions.list_functions()["Functions"]
+        found = {}
+        for each in listed:
+            name = each["FunctionName"]
+            document = self.iam.get_role_policy(RoleName=name, PolicyName=name)["PolicyDocument"]
+            found[name] = (each["CodeSha256"], document["Statement"][0]["Sid"])
+        return found
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    repairs.install()
+    with mock_aws():
+        yield Stage(tmp_path)
+
+
+def test_functions_go_back_one_version(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    stage.deploy("one", *NAMES)
+    stage.deploy("two", *NAMES)
+    stage.deploy("two", *NAMES)  # again: no further version
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert stage.runs() == {name: (checksum("one"), "one") for name in NAMES}
+    said = capsys.readouterr().out
+    assert f"functions run {checksum('two')}" in said and f"2 functions of stage prod run {checksum('one')}" in said
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
+    assert "no version before this one is kept of stage prod" in capsys.readouterr().err
+    stage.deploy("three", *NAMES)
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("two")}, "the one deployed before it"
+
+
+def test_a_function_that_it_did_not_have_stays(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    stage.deploy("one", NAMES[0])
+    stage.deploy("two", *NAMES)
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert stage.runs() == {NAMES[0]: (checksum("one"), "one"), NAMES[1]: (checksum("two"), "two")}
+    assert "gateway-prod-payout stays: that version does not have it" in capsys.readouterr().out
+
+
+def test_nothing_is_done_unless_told(stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    stage.deploy("one", *NAMES)
+    stage.deploy("two", *NAMES)
+    monkeypatch.setattr("builtins.input", lambda prompt: "no")
+    assert main(["--stage", STAGE, "rollback"]) == 1
+    assert capsys.readouterr().err == "nothing was done\n"
+    assert {code for code, _ in stage.runs().values()} == {checksum("two")}
+
+
+@pytest.mark.parametrize(("how", "when"), [way for way in WAYS if way[0] == "error"])
+def test_after_a_cut_it_goes_on_to_the_same_version(stage: Stage, monkeypatch: pytest.MonkeyPatch, how: How, when: When) -> None:
+    """Never to the one before that, though functions run it already."""
+    cutter = Cutter()
+    call = type(boto3.client("s3"))._make_api_call
+    lost = EndpointConnectionError(endpoint_url="https://aws.invalid")
+    monkeypatch.setattr(
+        "botocore.client.BaseClient._make_api_call",
+        lambda self, operation, arguments: cutter.around(operation, lambda: call(self, operation, arguments), lost),
+    )
+    at = 0
+    while True:
+        at += 1
+        boto3.client("s3").delete_object(Bucket=stage.bucket.name, Key=f"locks/{STAGE}")
+        for content in ("none", f"one{at}", f"two{at}"):
+            stage.deploy(content, *NAMES)
+        cutter.set(at, how, when)
+        with cutter.arm():
+            first = main(["--stage", STAGE, "rollback", "--yes"])
+        if not cutter.fired:
+            assert first == 0
+            return
+        # Where the cut came behind the last change, it is done, and going on would be a further rollback.
+        done = versions.fetch(stage.bucket, STAGE).goal is None and {c for c, _ in stage.runs().values()} == {checksum(f"one{at}")}
+        with monkeypatch.context() as later:  # the lock may have stayed
+            later.setattr(lock, "_age", lambda found: lock.DEAD)
+            assert done or main(["--stage", STAGE, "rollback", "--yes"]) == 0, cutter.trace
+        assert stage.runs() == {name: (checksum(f"one{at}"), f"one{at}") for name in NAMES}, cutter.trace
+
+
+def test_the_last_versions_are_kept(stage: Stage) -> None:
+    for number in range(MOST + 2):
+        stage.deploy(str(number), NAMES[0])
+    known = versions.fetch(stage.bucket, STAGE).known
+    assert [each.code for each in known] == [checksum(str(n)) for n in range(2, MOST + 2)]
+    keys = {each["Key"] for each in boto3.client("s3").list_objects_v2(Bucket=stage.bucket.name, Prefix="packages/")["Contents"]}
+    assert keys == {each.key for each in known}
+
+
+def test_which_version_is_before() -> None:
+    one, two, three = (Version(checksum(name), "", {}) for name in ("one", "two", "three"))
+    whole = Versions((one, two, three))
+    assert before(whole, {three.code}, STAGE) == two
+    assert before(whole, {three.code, two.code}, STAGE) == two, "a deploy that was cut"
+    assert before(whole, {"of a plain chalice deploy"}, STAGE) == three
+    assert before(Versions((one, two, three), goal=one.code), {one.code}, STAGE) == one
+    for known in ((), (one,)):
+        with pytest.raises(CanNot, match="no version before"):
+            before(Versions(known), {one.code}, STAGE)
+
+
+def test_where_nothing_was_deployed_it_says_so(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    assert versions.fetch(Bucket(stage.bucket.client, "no-such-bucket", "1", "eu-central-1"), STAGE) == Versions()
+    assert main(["--stage", "demo", "rollback", "--yes"]) == 1
+    assert "no version before this one is kept of stage demo" in capsys.readouterr().err
+
+
+def test_every_functions_rights_are_kept() -> None:
+    found = _rights(PROJECT, STAGE)
+    assert list(found) == declared(STAGE)
+    assert found["gateway-prod"] == json.loads((PROJECT / ".chalice/policy-api-prod.json").read_text())
+
+
+def test_a_package_that_was_not_made_here_is_not_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(package("one"))
+    assert versions.package_of(tmp_path, checksum("one")) == tmp_path / "a.zip"
+    with pytest.raises(CanNot, match="does not hold the package that functions run"):
+        versions.package_of(tmp_path, checksum("two"))
