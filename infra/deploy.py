@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from infra.deployment.bucket import Bucket
 
 TEMPLATE = Path(__file__).with_name("template.yaml")
+_TRIES = 20
+_WAIT_SECONDS = 6.0
 _UNCHANGED = "No updates are to be performed"
 _TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]{1,256}", re.ASCII)
 
@@ -85,16 +87,34 @@ def _apply(
         "Parameters": [{"ParameterKey": "Stage", "ParameterValue": stage}, topic],
     }
     if new:
-        formation.create_stack(**arguments, EnableTerminationProtection=stage == "prod")
+        _send(formation.create_stack, {**arguments, "EnableTerminationProtection": stage == "prod"}, wait)
         demand(formation, name, "CREATE_COMPLETE", wait)
         return
     try:
-        formation.update_stack(**arguments)
+        _send(formation.update_stack, arguments, wait)
     except ClientError as error:
         if _UNCHANGED in error.response["Error"]["Message"]:
             return
         raise
     demand(formation, name, "UPDATE_COMPLETE", wait)
+
+
+def _send(call: Callable[..., Any], arguments: dict[str, Any], wait: Callable[[float], None]) -> None:
+    """Call CloudFormation. In a bucket that is versioned since a moment ago it may not find the template at first.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketVersioning.html
+    """
+    from botocore.exceptions import ClientError
+
+    for left in reversed(range(_TRIES)):
+        try:
+            call(**arguments)
+        except ClientError as error:
+            if not left or "S3 error" not in error.response["Error"]["Message"]:
+                raise
+            wait(_WAIT_SECONDS)
+        else:
+            return
 
 
 def _upload(bucket: Bucket, text: str) -> str:

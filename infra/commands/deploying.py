@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from infra.commands.common import CanNot, Command
@@ -22,6 +23,7 @@ def add(command: Command) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--check", action="store_true", help="change nothing; say what is missing, and every function's version")
     command(rollback).add_argument("--yes", action="store_true", help="do not ask")
+    command(delete).add_argument("--yes", action="store_true", help="do not ask for the stage's name")
 
 
 def deploy(args: argparse.Namespace) -> int:
@@ -67,8 +69,37 @@ def rollback(args: argparse.Namespace) -> int:
     if not args.yes:
         _ask()
     with locked(bucket, args.stage, _tell) as lock:
+        functions = standing.look(boto3, args.stage).functions
+        again = versions.before(versions.fetch(bucket, args.stage), {each.version for each in functions.values()}, args.stage)
+        if again != target:
+            raise CanNot("somebody deployed meanwhile: nothing was done")
         changed = rolling_back.roll_back(boto3, lock, functions, target)
     print(f"{len(changed)} functions of stage {args.stage} run {target.code} of {target.at} again")
+    return 0
+
+
+def delete(args: argparse.Namespace) -> int:
+    """Take down functions, API and schedules of a stage, and keep what is money. It says what it keeps, and asks for the name."""
+    import boto3
+
+    from infra.deploy import stack_name
+    from infra.deployment import taking_down
+    from infra.deployment.bucket import make_bucket
+    from infra.deployment.code import PROJECT
+    from infra.deployment.lock import locked
+
+    if args.stage == "local":
+        raise CanNot("the stage local ends with make run")
+    bucket = make_bucket(boto3)
+    for line in taking_down.preview(boto3, bucket, args.stage):
+        print(line)
+    if not args.yes:
+        _ask(f"Type the stage's name, {args.stage}, to go on: ", (args.stage,))
+    with locked(bucket, args.stage, _tell) as lock:
+        taking_down.take_down(boto3, bucket, lock, _tell, PROJECT)
+    for line in taking_down.kept(boto3.client("cloudformation"), stack_name(args.stage)):
+        print(line)
+    print(f"stage {args.stage} is taken down; deploy brings it back with the same money")
     return 0
 
 
@@ -110,9 +141,9 @@ def _check(bucket: Bucket, stage: str) -> int:
     return 1 if found.wrong else 0
 
 
-def _ask() -> None:
+def _ask(question: str = "Go on? [y/N] ", agreeing: Sequence[str] = ("y", "yes")) -> None:
     try:
-        agreed = input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+        agreed = input(question).strip().lower() in agreeing
     except EOFError:
         raise CanNot("nothing was done: nobody answers here; --yes does without") from None
     if not agreed:

@@ -29,12 +29,9 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     stage; botocore's ClientError.
     """
     stage, file = lock.stage, record.file_of(project, lock.stage)
-    shared = record.fetch(bucket, stage)
-    before = shared or record.read_file(file) or Record(())
-    queues = {each.function: each.queue for each in consumers(stage)}
-    found = standing.look(session, stage)
-    record.write_file(file, adopted(before.resources, found, queues, stage, session, api_url(bucket)))
-    _chalice(project, stage, lock, tell)
+    shared, resources = adopt(session, bucket, stage, project)
+    record.write_file(file, resources)
+    chalice(project, lock, tell)
     lock.demand()
     after = record.read_file(file)
     if after is None:
@@ -43,6 +40,14 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
     versions.keep(bucket, stage, versions.package_of(project / ".chalice" / "deployments", running), _rights(project, stage))
     return list(after.resources)
+
+
+def adopt(session: Any, bucket: Bucket, stage: str, project: Path) -> tuple[Record | None, list[Resource]]:
+    """The shared record, and what it has to say of what stands now; without one, this checkout's. Raises CanNot, ClientError."""
+    shared = record.fetch(bucket, stage)
+    before = shared or record.read_file(record.file_of(project, stage)) or Record(())
+    queues = {each.function: each.queue for each in consumers(stage)}
+    return shared, adopted(before.resources, standing.look(session, stage), queues, stage, session, api_url(bucket))
 
 
 def api_url(bucket: Bucket) -> str:
@@ -62,13 +67,15 @@ def _rights(project: Path, stage: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _chalice(project: Path, stage: str, lock: Lock, tell: Callable[[str], None]) -> None:
-    """`chalice deploy` of our package. Before each thing that it makes or changes it has to have the lock still."""
+def chalice(project: Path, lock: Lock, tell: Callable[[str], None], *, delete: bool = False) -> None:
+    """`chalice deploy` of our package, or `chalice delete`. Before each thing that it makes, changes or deletes it has to have the
+    lock still. Raises CanNot."""
     from chalice.cli.factory import CLIFactory
-    from chalice.deploy.deployer import ChaliceDeploymentError
+    from chalice.deploy.deployer import ChaliceDeploymentError, create_deletion_deployer
     from chalice.utils import UI
 
     from infra.chalice import use_our_package
+    from infra.deployment.chalice_client import Client
 
     class Told(UI):
         def write(self, message: str) -> None:
@@ -77,9 +84,12 @@ def _chalice(project: Path, stage: str, lock: Lock, tell: Callable[[str], None])
 
     use_our_package()
     factory = CLIFactory(str(project))
-    config = factory.create_config_obj(chalice_stage_name=stage)
+    config, session = factory.create_config_obj(chalice_stage_name=lock.stage), factory.create_botocore_session()
     try:
-        deployer = factory.create_default_deployer(session=factory.create_botocore_session(), config=config, ui=Told())
-        deployer.deploy(config, chalice_stage_name=stage)
+        if delete:
+            deployer = create_deletion_deployer(Client(session), Told())
+        else:
+            deployer = factory.create_default_deployer(session=session, config=config, ui=Told())
+        deployer.deploy(config, chalice_stage_name=lock.stage)
     except (ChaliceDeploymentError, ClientError, BotoCoreError, RuntimeError) as error:
         raise CanNot(f"Chalice: {error}: {AGAIN}") from error

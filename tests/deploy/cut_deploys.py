@@ -1,10 +1,10 @@
-"""Deploys a copy of the project to an empty account by the command `deploy`, and cuts that at chosen AWS calls.
+"""Deploys a copy of the project to an empty account by the command `deploy`, and cuts that, or the command `delete`, at AWS calls.
 
 At such a call the process is forked: the copy is cut there, runs the command again as an operator would, and dumps what stands; the
 first one goes on. Prints, as JSON, the cuts, what stands in the end, and what cuts left otherwise. Run in a process of its own by
 test_deploy_cuts.py: Chalice loads the app from the folder that it deploys.
 
-    python -m tests.deploy.cut_deploys <folder of `project`> <stage> <n> <remainder by n> <operations: cut after the first, too>
+    python -m tests.deploy.cut_deploys <command> <folder> <stage> <each n-th call> <remainder by n> <after the first of these, too>
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Forks:
         return call()
 
 
-def main(folder: str, stage: str, every: str, first: str, operations: str) -> None:
+def main(command: str, folder: str, stage: str, every: str, first: str, operations: str) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     os.environ["STAGE"] = stage
@@ -73,11 +73,14 @@ def main(folder: str, stage: str, every: str, first: str, operations: str) -> No
     vars(package)["is_packed"] = lambda name: name == "app.py"  # all of our code, uploaded 44 times, takes longer than all else
     project = Path(folder) / "project"
     vars(code)["PROJECT"] = project
-    words = ["--stage", stage, "deploy", "--yes", "--alarm-topic", topic]
+    deploy = ["--stage", stage, "deploy", "--yes", "--alarm-topic", topic]
+    words = deploy if command == "deploy" else ["--stage", stage, command, "--yes"]
     forks = Forks(int(every), int(first), set(filter(None, operations.split(","))))
     client: Any = botocore.client.BaseClient
     api_call = client._make_api_call
     client._make_api_call = lambda self, operation, arguments: forks.around(operation, lambda: api_call(self, operation, arguments))
+    if words != deploy:
+        _operate(deploy)
     forks.on = True
     with contextlib.suppress(Died):
         said = _operate(words)

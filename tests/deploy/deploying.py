@@ -126,6 +126,15 @@ def operate(*words: str) -> dict[str, Any]:
     return {"code": code, "said": said.getvalue().splitlines(), "wrong": wrong.getvalue().splitlines()}
 
 
+def keeps() -> dict[str, Any]:
+    """What is money: the rows of the tables, and which key each alias leads to."""
+    dynamodb, kms = boto3.client("dynamodb"), boto3.client("kms")
+    tables = [name for name in dynamodb.list_tables()["TableNames"] if not name.endswith("-sandbox")]
+    rows = {name: sorted(map(str, dynamodb.scan(TableName=name)["Items"])) for name in tables}
+    aliases = {each["AliasName"]: each.get("TargetKeyId") for each in kms.list_aliases()["Aliases"]}
+    return {"rows": rows, "aliases": aliases, "buckets": [each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]]}
+
+
 def main(project: str, second: str, stage: str) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
@@ -135,21 +144,35 @@ def main(project: str, second: str, stage: str) -> None:
     from infra.local.aws import start_aws
     from infra.local.repairs.apigateway import repair_apigateway
     from infra.stage_settings import differences
-    from tests.deploy.strict_aws import be_strict
+    from tests.deploy import strict_aws
 
     aws = start_aws(Settings.from_environment())
     repair_apigateway()
     topic = boto3.client("sns").create_topic(Name="alarms")["TopicArn"]
     deploy(project, stage)
-    be_strict()
+    strict_aws.be_strict()
     vars(code)["PROJECT"] = Path(second)
     found = [standing()]
     found[0] |= {"packages": packages(project), "check": operate("--stage", stage, "deploy", "--check")}
+    vars(strict_aws)["PACKAGE"] = 100  # bytes
+    refused = operate("--stage", stage, "deploy", "--yes", "--alarm-topic", topic)
+    vars(strict_aws)["PACKAGE"] = 50 * 1024 * 1024
     deployed = operate("--stage", stage, "deploy", "--yes", "--alarm-topic", topic)
     found.append(standing())
-    found[1] |= {"packages": packages(second), "deploy": deployed, "check": operate("--stage", stage, "deploy", "--check")}
+    found[1] |= {
+        "packages": packages(second),
+        "refused": refused,
+        "deploy": deployed,
+        "check": operate("--stage", stage, "deploy", "--check"),
+    }
     for each in found:
         each["differences"] = differences(boto3.client("lambda"), stage)
+    money = [keeps()]
+    deleted = operate("--stage", stage, "delete", "--yes")
+    gone = standing()
+    money.append(keeps())
+    back = operate("--stage", stage, "deploy", "--yes")
+    found.append({**standing(), "delete": deleted, "gone": gone, "deploy": back, "money": [*money, keeps()]})
     aws.stop()
     print(json.dumps(found))
 

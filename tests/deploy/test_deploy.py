@@ -24,7 +24,7 @@ STAGE = "prod"
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What stands after the first and after the second deployment."""
+    """What stands after the first and after the second deployment, and when the stage was taken down and deployed again."""
     found: list[dict[str, Any]] = json.loads((made_once(tmp_path_factory, "deploy", _deploy) / "standing.json").read_text())
     return found
 
@@ -129,8 +129,15 @@ def test_the_command_sets_all_of_it(deployed: list[dict[str, Any]]) -> None:
     assert sorted(deployed[1]["heeded"]) == [f"gateway-{STAGE}-{name}" for name in ("deliver", "deliver_slow", "relay")]
 
 
+def test_what_lambda_refuses_is_told_and_the_next_run_goes_on(deployed: list[dict[str, Any]]) -> None:
+    refused = deployed[1]["refused"]
+    (said,) = refused["wrong"]
+    assert refused["code"] == 1 and said.startswith("Chalice: ERROR - While sending your chalice handler code to Lambda to update")
+    assert "Request must be smaller than 70167211 bytes" in said and said.endswith("what was done stays; run this again to go on")
+
+
 def test_it_shows_first_what_it_will_do(deployed: list[dict[str, Any]]) -> None:
-    said = deployed[1]["deploy"]["said"]
+    said = deployed[1]["refused"]["said"]
     begun = next(n for n, line in enumerate(said) if line.startswith("Updating policy") or "is prepared" in line)
     plan = "\n".join(said[:begun])
     for line in (
@@ -142,12 +149,29 @@ def test_it_shows_first_what_it_will_do(deployed: list[dict[str, Any]]) -> None:
         assert line in plan, plan
 
 
+def test_delete_takes_down_what_chalice_made_and_says_what_it_kept(deployed: list[dict[str, Any]]) -> None:
+    done, gone = deployed[2]["delete"], deployed[2]["gone"]
+    assert (done["code"], done["wrong"]) == (0, [])
+    assert [gone[part] for part in ("functions", "mappings", "schedules", "apis")] == [{}, [], [], []]
+    assert f"kept: table gateway-{STAGE}-ledger" in done["said"]
+    assert done["said"][-1] == f"stage {STAGE} is taken down; deploy brings it back with the same money"
+
+
+def test_deployed_again_it_has_the_same_money(deployed: list[dict[str, Any]]) -> None:
+    """Rows, keys and buckets; all else is as it was, but for the API's URL."""
+    before, down, again = deployed[2]["money"]
+    assert before == down == again and len(before["rows"]["gateway-prod-chain"]) > 50
+    assert deployed[2]["deploy"]["code"] == 0
+    for part in ("functions", "schedules", "mappings"):
+        assert Counter(map(str, deployed[2][part])) == Counter(map(str, deployed[1][part]))
+
+
 def test_logs_of_every_function_end_some_day(standing: dict[str, Any]) -> None:
     for name in function_names(STAGE).values():
         assert standing["log_retention"][f"/aws/lambda/{name}"] == 90
 
 
 def test_a_second_checkout_changes_what_is_there(deployed: list[dict[str, Any]]) -> None:
-    first, second = ([api["id"] for api in found["apis"]] for found in deployed)
+    first, second = ([api["id"] for api in found["apis"]] for found in deployed[:2])
     assert first == second
     assert len(functions()) == len(deployed[1]["functions"]) == 22

@@ -19,17 +19,17 @@ FULL = os.environ.get("SWEEP") == "full"
 PARTS = 4
 
 
-def cut(folder: Path, stage: str, every: int, first: int, operations: str = "") -> dict[str, Any]:
+def cut(command: str, folder: Path, every: int, first: int, operations: str = "") -> dict[str, Any]:
     """What `cut_deploys` found."""
     (copy_project(folder) / "requirements.txt").write_text("# nothing: see test_deploy.py\n")
-    arguments = ("-m", "tests.deploy.cut_deploys", str(folder), stage, str(every), str(first), operations)
+    arguments = ("-m", "tests.deploy.cut_deploys", command, str(folder), "prod", str(every), str(first), operations)
     found: dict[str, Any] = json.loads(run_python(ROOT, *arguments, seconds=7200 if FULL else 240))
     assert found["said"] == ""
     return found
 
 
 def test_a_cut_deploy_that_is_run_again_ends_as_an_uncut_one(tmp_path: Path) -> None:
-    found = cut(tmp_path, "prod", 400, 200, "CreateEventSourceMapping,ImportRestApi")
+    found = cut("deploy", tmp_path, 400, 200, "CreateEventSourceMapping,ImportRestApi")
     assert found["left"] == {}
     cuts = {name.split(" ", 1)[1] for name in found["cuts"]}
     assert len(cuts) >= 4 and {"ImportRestApi", "CreateEventSourceMapping"} <= {each.split(":")[0] for each in cuts}
@@ -42,6 +42,16 @@ def test_a_cut_deploy_that_is_run_again_ends_as_an_uncut_one(tmp_path: Path) -> 
 @pytest.mark.sweep
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_cut_ends_the_same(tmp_path: Path, part: int) -> None:
-    found = cut(tmp_path, "prod", PARTS, part)
+    found = cut("deploy", tmp_path, PARTS, part)
     assert len(found["cuts"]) > 120
     assert found["left"] == {}
+
+
+@pytest.mark.sweep
+def test_every_cut_of_delete_ends_the_same(tmp_path: Path) -> None:
+    found = cut("delete", tmp_path, 1, 0)
+    assert len(found["cuts"]) > 100
+    assert found["left"] == {}
+    stands = found["stands"]
+    assert [len(stands[part]) for part in ("functions", "apis", "mappings", "rules", "record", "locks")] == [0] * 6
+    assert stands["tables"]["gateway-prod-chain"] > 50

@@ -265,4 +265,34 @@ def test_what_chalice_can_not_do_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(CLIFactory, "create_default_deployer", lambda *_, **__: Failing())
     with pytest.raises(CanNot, match=r"Chalice: Read timeout.*run this again to go on"):
-        code._chalice(code.PROJECT, STAGE, Lock(None, STAGE), print)  # type: ignore[arg-type]
+        code.chalice(code.PROJECT, Lock(None, STAGE), print)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("answer", ["", "y", "demo"])
+def test_a_stage_is_taken_down_by_its_name_alone(
+    account: None, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from infra.deployment import taking_down
+
+    asked: list[str] = []
+    monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or answer)
+    monkeypatch.setattr(taking_down, "take_down", lambda *_: pytest.fail("it began"))
+    assert main(["--stage", STAGE, "delete"]) == 1
+    told = capsys.readouterr()
+    assert "stays: the stack, with what is money in it" in told.out and "no payment is seen" in told.out
+    assert asked == ["Type the stage's name, prod, to go on: "] and told.err == "nothing was done\n"
+    assert main(["--stage", "local", "delete", "--yes"]) == 1
+
+
+def test_what_a_stack_keeps_is_told_by_name_where_it_is_money() -> None:
+    from infra.deployment.taking_down import kept
+
+    class Formation:
+        def get_paginator(self, operation: str) -> Any:
+            return self
+
+        def paginate(self, StackName: str) -> Any:
+            kinds = [("DynamoDB::Table", "t"), ("KMS::Key", "k"), ("S3::Bucket", "b"), ("SQS::Queue", "q"), ("SQS::Queue", "r")]
+            return [{"StackResourceSummaries": [{"ResourceType": f"AWS::{kind}", "PhysicalResourceId": n} for kind, n in kinds]}]
+
+    assert kept(Formation(), "gateway-prod") == ["kept: bucket b", "kept: key k", "kept: table t", "kept: 2 of AWS::SQS::Queue"]

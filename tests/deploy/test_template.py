@@ -221,6 +221,20 @@ def test_nothing_to_update_is_no_failure(account: None) -> None:
     session.stubber.assert_no_pending_responses()
 
 
+def test_a_template_that_is_not_found_yet_is_sent_again(account: None) -> None:
+    """The bucket was made a moment ago."""
+    said, waited = "S3 error: The specified key does not exist.", list[float]()
+    session = _Session(
+        ("describe_stacks", _STANDS),
+        ("update_stack", said),
+        ("update_stack", said),
+        ("update_stack", "No updates are to be performed."),
+    )
+    create_stack("demo", session, wait=waited.append)  # type: ignore[arg-type]
+    session.stubber.assert_no_pending_responses()
+    assert len(waited) == 2
+
+
 @pytest.mark.parametrize(
     "answers",
     [

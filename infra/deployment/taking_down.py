@@ -1,0 +1,53 @@
+"""Takes down what Chalice made of a stage: API, mappings, rules, functions, roles. The stack stays, with all that is money in it:
+tables, keys, archive and queues are there for the next deploy, which works with them as before. Only the API's URL is another then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from infra.deployment import record, standing
+from infra.deployment.bucket import Bucket
+from infra.deployment.code import adopt, chalice
+from infra.deployment.lock import Lock
+
+_NAMED = {"AWS::DynamoDB::Table": "table", "AWS::KMS::Key": "key", "AWS::S3::Bucket": "bucket"}
+"""What is told by name; of the rest how many there are."""
+
+
+def preview(session: Any, bucket: Bucket, stage: str) -> list[str]:
+    """What goes, a line each. Raises botocore's ClientError."""
+    found = standing.look(session, stage)
+    return [
+        f"account {bucket.owner}, region {bucket.region}, as {bucket.caller}",
+        f"goes: {len(found.functions)} functions with their roles, {len(found.rules)} schedules, {len(found.mappings)} mappings",
+        f"goes: {len(found.apis)} REST API; the next deploy has another URL",
+        "stays: the stack, with what is money in it",
+        "until the next deploy no payment is seen, paid out or told to anybody",
+    ]
+
+
+def take_down(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], None], project: Path) -> None:
+    """Have Chalice delete what stands, whoever deployed it. Safe to repeat after a cut.
+
+    Raises CanNot where Chalice fails, the lock is lost or two APIs serve the stage; botocore's ClientError.
+    """
+    shared, resources = adopt(session, bucket, lock.stage, project)
+    record.write_file(record.file_of(project, lock.stage), resources)
+    chalice(project, lock, tell, delete=True)
+    lock.demand()
+    record.store(bucket, lock.stage, (), shared.etag if shared else None)
+
+
+def kept(formation: Any, stack: str) -> list[str]:
+    """What the stack still holds, a line each. Raises botocore's ClientError."""
+    pages = formation.get_paginator("list_stack_resources").paginate(StackName=stack)
+    every = [
+        (each["ResourceType"], each.get("PhysicalResourceId", "")) for page in pages for each in page["StackResourceSummaries"]
+    ]
+    named = sorted(f"kept: {_NAMED[kind]} {name}" for kind, name in every if kind in _NAMED)
+    rest = Counter(kind for kind, _ in every if kind not in _NAMED)
+    return named + [f"kept: {count} of {kind}" for kind, count in sorted(rest.items())]
