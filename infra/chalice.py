@@ -1,7 +1,8 @@
 """Chalice's command line, with our deployment package: `python -m infra.chalice deploy --stage prod`, and every other command.
 
 Chalice has no list of files to leave out, and no setting for another packager: its deployer makes the class that its own module
-names. That one name is replaced here, by a subclass that packs as Chalice does and hands on what `infra/package.py` makes of it.
+names. That name is replaced here, by a subclass that packs as Chalice does and hands on what `infra/package.py` makes of it; so is
+that of its client, by a more patient one.
 Plain `chalice deploy` works too: the functions are the same, in a larger package whose modules are compiled at each cold start.
 """
 

@@ -45,7 +45,7 @@ def roll_back(
         if function.version != target.code:
             _update(client, lock, name, target, wait)
             changed.append(name)
-    kept.store(lock.bucket, lock.stage, replace(before, goal=None))
+    kept.forget_after(lock.bucket, lock.stage, before, target)
     return changed
 
 

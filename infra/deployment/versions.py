@@ -78,6 +78,14 @@ def keep(bucket: Bucket, stage: str, package: Path, rights: Mapping[str, dict[st
         bucket.client.delete_object(**bucket.whose, Key=each.key)
 
 
+def forget_after(bucket: Bucket, stage: str, versions: Versions, target: Version) -> None:
+    """Forget what was rolled back: the next version's predecessor is `target`. Raises botocore's ClientError."""
+    place = versions.known.index(target) + 1
+    store(bucket, stage, replace(versions, known=versions.known[:place], goal=None))
+    for each in versions.known[place:]:
+        bucket.client.delete_object(**bucket.whose, Key=each.key)
+
+
 def before(versions: Versions, running: Iterable[str], stage: str) -> Version:
     """The version to go back to from what functions run; after a cut, that cut's goal. Raises CanNot where none is kept."""
     if versions.goal is not None:

@@ -107,7 +107,7 @@ def test_functions_go_back_one_version(stage: Stage, capsys: pytest.CaptureFixtu
     assert "no version before this one is kept of stage prod" in capsys.readouterr().err
     stage.deploy("three", *NAMES)
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
-    assert {code for code, _ in stage.runs().values()} == {checksum("two")}, "the one deployed before it"
+    assert {code for code, _ in stage.runs().values()} == {checksum("one")}, "what ran before it: two had gone wrong"
 
 
 def test_a_function_that_it_did_not_have_stays(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,7 +150,7 @@ def test_after_a_cut_it_goes_on_to_the_same_version(stage: Stage, monkeypatch: p
             assert first == 0
             return
         # Where the cut came behind the last change, it is done, and going on would be a further rollback.
-        done = versions.fetch(stage.bucket, STAGE).goal is None and {c for c, _ in stage.runs().values()} == {checksum(f"one{at}")}
+        done = {c for c, _ in stage.runs().values()} == {checksum(f"one{at}")} and versions.fetch(stage.bucket, STAGE).goal is None
         with monkeypatch.context() as later:  # the lock may have stayed
             later.setattr(lock, "_age", lambda found: lock.DEAD)
             assert done or main(["--stage", STAGE, "rollback", "--yes"]) == 0, cutter.trace
