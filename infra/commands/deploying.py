@@ -113,7 +113,7 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:
     lock.demand()
     recorded = deploy_code(session, lock.bucket, lock, _tell, PROJECT)
     wanted = mappings.consumers(stage)
-    surplus = mend.too_many(wanted, standing.look(session, stage).mappings, recorded)
+    surplus = mend.too_many(wanted, standing.look(session, stage), recorded)
     mend.take_away(client, surplus)
     for each in surplus:
         print(f"{each.function}: the mapping {each.uuid} of {each.queue} was one too many, and is gone")

@@ -37,7 +37,7 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
     versions = tuple(f"{each.name} {each.version} {each.changed}" for _, each in sorted(found.functions.items()))
     parts: list[Callable[[], Iterator[str]]] = [
         lambda: _stack(session.client("cloudformation"), stage),
-        lambda: _functions(found, stage),
+        lambda: _functions(session.client("lambda"), found, stage),
         lambda: iter(differences(session.client("lambda"), stage)),
         lambda: _queues(session.client("lambda"), found, stage),
         lambda: _rules(session.client("events"), found, stage),
@@ -64,10 +64,12 @@ def _stack(formation: Any, stage: str) -> Iterator[str]:
         yield f"the stack {name} was made of another template than infra/{TEMPLATE.name}"
 
 
-def _functions(found: Standing, stage: str) -> Iterator[str]:
+def _functions(client: Any, found: Standing, stage: str) -> Iterator[str]:
     wanted = standing.declared(stage)
     yield from (f"{name} is not deployed" for name in wanted if name not in found.functions)
-    yield from (f"{name} is deployed, and app.py does not name it" for name in found.functions if name not in wanted)
+    for name, function in found.functions.items():
+        if name not in wanted and standing.is_made_by_chalice(client, stage, function):
+            yield f"{name} is deployed, and app.py does not name it"
     versions = {each.version for each in found.functions.values() if each.name in wanted}
     if len(versions) > 1:
         yield f"functions run {len(versions)} different versions"
@@ -76,7 +78,7 @@ def _functions(found: Standing, stage: str) -> Iterator[str]:
 def _queues(client: Any, found: Standing, stage: str) -> Iterator[str]:
     wanted = mappings.consumers(stage)
     yield from mappings.wrong(wanted, mappings.standing(client, [each.function for each in wanted]))
-    for each in too_many(wanted, found.mappings, ()):
+    for each in too_many(wanted, found, ()):
         if each.function not in [consumer.function for consumer in wanted]:
             yield f"{each.function}: the mapping {each.uuid} of {each.queue} was left behind"
 

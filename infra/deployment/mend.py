@@ -13,21 +13,21 @@ from typing import Any
 
 from infra.deployment.adopt import kept
 from infra.deployment.record import Resource
-from infra.deployment.standing import QueueMapping
+from infra.deployment.standing import QueueMapping, Standing
 from infra.mappings import TRIES, Consumer
 
 _WAIT_SECONDS = 3.0
 
 
-def too_many(wanted: Sequence[Consumer], found: Sequence[QueueMapping], recorded: Sequence[Resource]) -> list[QueueMapping]:
-    """The mappings that nobody wants, of all that a stage has."""
-    known = {each["name"]: each for each in recorded}
-    stays = set()
+def too_many(wanted: Sequence[Consumer], found: Standing, recorded: Sequence[Resource]) -> list[QueueMapping]:
+    """The mappings that nobody wants, of all that a stage has. Those of a function that stands and is not app.py's stay."""
+    known, stays = {each["name"]: each for each in recorded}, set()
     for consumer in wanted:
-        mine = [each for each in found if (each.function, each.queue) == (consumer.function, consumer.queue)]
+        mine = [each for each in found.mappings if (each.function, each.queue) == (consumer.function, consumer.queue)]
         if mine:
             stays.add(kept(mine, consumer.queue, known).uuid)
-    return [each for each in found if each.uuid not in stays]
+    others = found.functions.keys() - {consumer.function for consumer in wanted}
+    return [each for each in found.mappings if each.uuid not in stays and each.function not in others]
 
 
 def take_away(client: Any, mappings: Sequence[QueueMapping], wait: Callable[[float], None] = time.sleep) -> None:

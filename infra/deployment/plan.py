@@ -57,5 +57,5 @@ def _api(found: Standing, bucket: Bucket) -> Iterator[str]:
 
 
 def _queues(found: Standing, stage: str) -> Iterator[str]:
-    for each in too_many(mappings.consumers(stage), found.mappings, ()):
+    for each in too_many(mappings.consumers(stage), found, ()):
         yield f"mapping {each.uuid} of {each.queue} and {each.function}: one too many, removed"

@@ -28,7 +28,7 @@ from infra.deployment.chalice_client import TRIES, Client
 from infra.deployment.check import check
 from infra.deployment.lock import Lock
 from infra.deployment.plan import plan
-from infra.deployment.standing import QueueMapping, Standing, look
+from infra.deployment.standing import Function, QueueMapping, Standing, look
 from infra.local import repairs
 from infra.mappings import Consumer
 from tests.deploy.test_adopt import WHOLE
@@ -90,12 +90,12 @@ def test_the_plan_names_what_goes(account: None, monkeypatch: pytest.MonkeyPatch
     from infra.deployment import standing
 
     function = standing.Function("gateway-prod-old", "arn", "role", "v", "t")
-    left = QueueMapping("m9", "gateway-prod-old", "arn:aws:sqs:eu-central-1:1:gateway-prod-oldies", "Enabled")
+    left = QueueMapping("m9", "gateway-prod-older", "arn:aws:sqs:eu-central-1:1:gateway-prod-oldies", "Enabled")
     found = Standing({"gateway-prod-old": function}, (), (left,), ("abc",), ("abc",))
     monkeypatch.setattr(standing, "look", lambda session, stage: found)
     said = "\n".join(plan(boto3, bucket_of(boto3), STAGE))
     assert "removed where Chalice made them: gateway-prod-old" in said
-    assert "mapping m9 of gateway-prod-oldies and gateway-prod-old: one too many, removed" in said
+    assert "mapping m9 of gateway-prod-oldies and gateway-prod-older: one too many, removed" in said
     assert "https://abc.execute-api" in said
 
 
@@ -165,10 +165,16 @@ def mapping(uuid: str, function: str = "gateway-prod-relay", queue: str = "gatew
 
 
 def test_doubled_mappings_and_those_left_behind_go() -> None:
-    found = [mapping("m0"), mapping("m1"), mapping("m2", queue="another"), mapping("m3", function="gateway-prod-old")]
+    every = (mapping("m0"), mapping("m1"), mapping("m2", queue="another"), mapping("m3", function="gateway-prod-old"))
+    found = Standing({}, (), every, (), ())
     assert [each.uuid for each in mend.too_many([RELAY], found, WHOLE)] == ["m0", "m2", "m3"], "m1 is the recorded one"
     assert [each.uuid for each in mend.too_many([RELAY], found, ())] == ["m1", "m2", "m3"]
-    assert mend.too_many([RELAY], found[:1], ()) == []
+    assert mend.too_many([RELAY], replace(found, mappings=every[:1]), ()) == []
+    mine = Function("gateway-prod-old", "arn", "role", "v", "t")
+    here = replace(found, functions={mine.name: mine})
+    assert [each.uuid for each in mend.too_many([RELAY], here, ())] == ["m1", "m2"], (
+        "the operator's own function keeps its messages"
+    )
 
 
 def test_a_mapping_that_is_being_changed_goes_later() -> None:
@@ -186,7 +192,7 @@ def test_a_mapping_that_is_being_changed_goes_later() -> None:
     assert len(waited) == 1
 
 
-def make_function(name: str, content: str) -> None:
+def make_function(name: str, content: str, **tags: str) -> None:
     role = boto3.client("iam")
     trust = '{"Version": "2012-10-17", "Statement": []}'
     try:
@@ -197,7 +203,7 @@ def make_function(name: str, content: str) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("app.py", content)
     code = {"ZipFile": file.getvalue()}
-    boto3.client("lambda").create_function(FunctionName=name, Runtime="python3.11", Role=arn, Handler="app", Code=code)
+    boto3.client("lambda").create_function(FunctionName=name, Runtime="python3.11", Role=arn, Handler="app", Code=code, Tags=tags)
 
 
 def test_the_check_says_what_is_missing(account: None) -> None:
@@ -218,7 +224,8 @@ def test_the_check_says_what_is_missing(account: None) -> None:
 def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deploy that was cut, rules that somebody disabled, and what an older version left."""
     for name, content in (("gateway-prod", "1"), ("gateway-prod-payout", "2"), ("gateway-prod-old", "1"), ("gateway-demo", "9")):
-        make_function(name, content)
+        make_function(name, content, **{"aws-chalice": "version=1:stage=prod:app=gateway"})
+    make_function("gateway-prod-mine", "3")
     events = boto3.client("events")
     events.put_rule(Name="gateway-prod-rates-event", ScheduleExpression="rate(1 minute)", State="DISABLED")
     events.put_rule(Name="gateway-prod-archive-event", ScheduleExpression="rate(1 minute)")
@@ -235,7 +242,8 @@ def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPa
         "the shared record is not what stands: ",
     ):
         assert line in said, said
-    assert len(check(boto3, bucket, STAGE).versions) == 3, "another stage's are not looked at"
+    assert "gateway-prod-mine is deployed" not in said, "somebody's own"
+    assert len(check(boto3, bucket, STAGE).versions) == 4, "another stage's are not looked at"
     found = look(boto3, STAGE)
     two = replace(found, apis=("abc", "xyz"), every_api=("abc", "xyz"))
     assert list(checks._api(None, two, STAGE)) == ["2 REST APIs call gateway-prod: abc, xyz"]
