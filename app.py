@@ -5,7 +5,7 @@ the chains' libraries. The local stack calls these same functions.
 
 Two kinds of consumers. Those of `workers/batches.py` get up to ten messages, handle each by itself, and answer which failed: the
 good ones are never delivered again. Chalice can not set ReportBatchItemFailures, which makes Lambda heed the answer: the operator's
-command `mappings` does, after `chalice deploy`. Consumers of FIFO queues, and those that share out little on purpose, get one
+commands `deploy` and `mappings` do. Consumers of FIFO queues, and those that share out little on purpose, get one
 message at a time: what raises is exactly what comes back.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 

@@ -2,7 +2,7 @@
 
 An unknown path is "Missing Authentication Token" with 403 there, a large body 413, a timeout 504. Callers shall find the
 published statuses and one error shape (the object form: no route, no family). A new deployment of the API resets these, so
-this runs after each `chalice deploy`.
+this runs after each: `deploy` does it.
 https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-gatewayResponse-definition.html
 """
 
