@@ -29,7 +29,7 @@ MONEY = {"tenants", "records", "ledger", "chain", "payouts", "work", "webhooks",
 EXPIRING = {"tenants", "records", "events", "webhooks"}
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Reads the short forms of CloudFormation's functions: `!Ref X` as {"Ref": "X"}, `!Sub X` as {"Fn::Sub": "X"}."""
 
 
