@@ -31,7 +31,7 @@ from infra.deployment.plan import plan
 from infra.deployment.standing import Function, QueueMapping, Standing, look
 from infra.local import repairs
 from infra.mappings import Consumer
-from tests.deploy.test_adopt import WHOLE
+from tests.deploy.recorded import WHOLE
 
 STAGE = "prod"
 

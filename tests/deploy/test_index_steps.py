@@ -16,7 +16,7 @@ from infra.deploy import TEMPLATE, create_stack
 from infra.deployment import index_steps
 from infra.deployment.index_steps import Index, Standing, steps, table_of, wait_for_tables, way
 from infra.local import repairs
-from tests.deploy.test_template import _Loader
+from tests.deploy.template_text import Loader
 
 KEYS_ONLY = '{"ProjectionType": "KEYS_ONLY"}'
 
@@ -49,7 +49,7 @@ def test_each_step_differs_by_one() -> None:
 
 
 def properties(text: str, logical: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.load(text, Loader=_Loader)["Resources"][logical]["Properties"]  # noqa: S506 - a SafeLoader
+    found: dict[str, Any] = yaml.load(text, Loader=Loader)["Resources"][logical]["Properties"]  # noqa: S506 - a SafeLoader
     return found
 
 
@@ -74,7 +74,7 @@ def test_templates_between_change_indexes_alone() -> None:
         ]
         used = {key["AttributeName"] for part in (has, *has["GlobalSecondaryIndexes"]) for key in part["KeySchema"]}
         assert {a["AttributeName"] for a in has["AttributeDefinitions"]} == used, "DynamoDB refuses one that no key names"
-        before, after = (yaml.load(t, Loader=_Loader) for t in (each, text))  # noqa: S506 - a SafeLoader
+        before, after = (yaml.load(t, Loader=Loader) for t in (each, text))  # noqa: S506 - a SafeLoader
         for whole in (before, after):
             for name in ("GlobalSecondaryIndexes", "AttributeDefinitions"):
                 del whole["Resources"]["RecordsTable"]["Properties"][name]

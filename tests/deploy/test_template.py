@@ -24,31 +24,15 @@ from chalicelib.settings import DEAD_DELIVERIES, QUEUES, STAGES, TABLES, Setting
 from infra.cli import main
 from infra.deploy import TEMPLATE, create_stack, topic_problem
 from infra.local import repairs
+from tests.deploy.template_text import Loader
 
 MONEY = {"tenants", "records", "ledger", "chain", "payouts", "work", "webhooks", "custody"}
 EXPIRING = {"tenants", "records", "events", "webhooks"}
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads the short forms of CloudFormation's functions: `!Ref X` as {"Ref": "X"}, `!Sub X` as {"Fn::Sub": "X"}."""
-
-
-def _function(loader: _Loader, tag: str, node: Any) -> dict[str, Any]:
-    if isinstance(node, yaml.ScalarNode):
-        value: Any = loader.construct_scalar(node)
-    elif isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
-    else:
-        value = loader.construct_mapping(node, deep=True)
-    return {tag if tag == "Ref" else f"Fn::{tag}": value}
-
-
-_Loader.add_multi_constructor("!", _function)
-
-
 @pytest.fixture(scope="module")
 def resources() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.load(TEMPLATE.read_text(), Loader=_Loader)["Resources"]  # noqa: S506 - a SafeLoader
+    found: dict[str, Any] = yaml.load(TEMPLATE.read_text(), Loader=Loader)["Resources"]  # noqa: S506 - a SafeLoader
     return found
 
 
