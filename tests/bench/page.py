@@ -93,11 +93,12 @@ def paid(told: str) -> str:
         for name, write, parts, read, calls in re.findall(
             rf"^\|(.+?)\|{NUMBER}\|([^|]+)\|{NUMBER}\|{NUMBER}\|$", told, re.MULTILINE
         ):
+            case = name.replace(", no webhooks", ";0").replace(", one endpoint, all events", ";1").replace(" ", "")
             short = ",".join(f"{part.split()[0]}:{float(part.split()[1]):.0f}" for part in parts.split(", "))
             price = float(write) * WRITE + float(read) * READ
-            yield f"{name}|{float(write):.0f}|{short}|{float(read):.0f}|{float(calls):.0f}|${price:.0f}"
+            yield f"{case}|{float(write):.0f}|{short}|{float(read):.0f}|{float(calls):.0f}|${price:.0f}"
 
-    return table("paid invoice, whole life|write units|by table|read units|AWS calls|a million", rows())
+    return table("paid invoice;endpoints|write units|by table|read units|AWS calls|a million", rows())
 
 
 def deliveries(told: str) -> str:

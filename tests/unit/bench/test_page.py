@@ -17,7 +17,7 @@ PRINTED: dict[Callable[[str], str], tuple[str, str]] = {
     page.requests: (REQUESTS, "|get an invoice|3.5|2.2|2|1.3|"),
     page.paid: (
         "|simulated, one endpoint, all events|211.0|chain 12.0, work 78.0|55.5|57.0|\n",
-        "|simulated, one endpoint, all events|211|chain:12,work:78|56|57|$139|",
+        "|simulated;1|211|chain:12,work:78|56|57|$139|",
     ),
     page.collection: (
         "the native coin: reads 53.6 (chain 53.6)\nthe native coin: writes 91.2 (work 91.2)\n"
