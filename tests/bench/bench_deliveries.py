@@ -69,9 +69,10 @@ class Service:
         self._all = {one.name: one for one in consumers(stack.app)}
 
     def register(self, merchants: int, each: int, url: str) -> list[Any]:
-        """Endpoints with encrypted secrets that want every event."""
+        """Endpoints with encrypted secrets that want every event, and their count, without which nobody listens."""
         from chalicelib.delivery.secrets import KmsSealer
         from chalicelib.domain.ids import TenantId
+        from chalicelib.domain.merchants.merchants import Tally
         from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
         from chalicelib.usecases.ports.changes import Save
         from chalicelib.wiring import services
@@ -86,6 +87,7 @@ class Service:
                 sealed = sealer.seal(tenant, id, SECRET)
                 made.append(WebhookEndpoint(tenant, id, url, ("*",), sealed, wired.clock.now_ms(), sealed=True))
                 wired.store.commit([Save(made[-1])])
+            wired.store.commit([Save(Tally(tenant, "webhooks", each, version=1))])
         return made
 
     def emit(self, tenant: Any, count: int = 1) -> tuple[str, float]:
