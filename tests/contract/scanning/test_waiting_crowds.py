@@ -21,7 +21,7 @@ from chalicelib.wiring import services
 from tests.support.bundles import CONFIRMATIONS, Shop
 from tests.support.sale import Sale, handle
 
-WAITING, CROWD = 400, 150
+WAITING, CROWD = 240, 150
 
 
 def waiting(sale: Sale) -> set[str]:
