@@ -29,8 +29,8 @@ GATEWAY = 10_000.0
 """Requests a second of an account and region (docs.aws.amazon.com/apigateway/latest/developerguide/limits.html)."""
 RUNNING, SECONDS_OF_A_REQUEST = 1_000.0, 0.05
 """Functions at once of an account (docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html); a request's time: assumed."""
-DELIVERIES = 3_200.0
-"""Single deliveries a second of `deliver` (bench_deliveries.py and app.py: 100 functions at 32)."""
+DELIVERIES = 4_600.0
+"""Single deliveries a second of `deliver` (bench_deliveries.py and app.py: 100 functions at 46)."""
 EXPIRY_UNITS = 4.0
 """Write units of an invoice in `expiry#<network>`: opened and closed, each in a transaction."""
 WALLET, SWEPT = 6.0, 0.1
