@@ -1,1 +1,1 @@
-"""Deploying a stage: the bucket for deployments, the stack, what Chalice makes. Commands are in infra/commands/deployment.py."""
+"""Deploying a stage: the bucket for deployments, the stack, what Chalice makes. Commands are in infra/commands/deploying.py."""

@@ -1,5 +1,6 @@
-"""Brings functions back to the version before: their code and their rights. Tables, queues, routes and settings stay as they are,
-which every version's predecessor can work with. A function that the version before did not have stays as it is."""
+"""Brings functions back to the version before: their code and their rights. Tables, queues, routes and settings stay as they are.
+No test runs the version before on records of this one: what has to be turned off first stands in CHANGELOG.md. A function that the
+version before did not have stays as it is."""
 
 from __future__ import annotations
 
