@@ -64,11 +64,12 @@ def _connection(region: str) -> Connection:
 Kick = Callable[[str, str | None], None]
 
 
-def _work(item: Any) -> Work:
+def _work(item: dict[str, Any]) -> Work:
     """The obligation that an item of the table `work` is. An outbox row of one item has it in its key alone."""
-    if item.lane is None:
-        return work_at(item.pk, item.sk)
-    return Work(cast(WorkKind, item.work_kind), item.lane, item.order or "", item.work_id)
+    if "lane" not in item:
+        return work_at(item["pk"]["S"], item["sk"]["S"])
+    order = item["order"]["S"] if "order" in item else ""  # empty texts are left out
+    return Work(cast(WorkKind, item["work_kind"]["S"]), item["lane"]["S"], order, item["work_id"]["S"])
 
 
 class DynamoStore:
@@ -97,13 +98,8 @@ class DynamoStore:
     def get(self, kind: type[R], /, **key: str) -> R | None:
         """One record, strongly consistent, or None. Raises Unavailable."""
         model = self.models.of(kind)
-        pk, sk = key_of(kind, key)
-        try:
-            return cast(R, self.models.record(kind, model.get(pk, sk, consistent_read=True)))
-        except model.DoesNotExist:
-            return None
-        except (PynamoDBException, BotoCoreError) as error:
-            raise Unavailable("the store did not answer") from error
+        item = self._item(model.Meta.table_name, key_of(kind, key))
+        return None if item is None else cast(R, self.models.record(kind, model.from_raw_data(item)))
 
     def get_many(self, wanted: Sequence[tuple[type[Any], Mapping[str, str]]], /) -> list[Any]:
         """Records by type and key, None where there is none; 100 keys a round trip, whatever their tables. Raises Unavailable."""
@@ -281,12 +277,8 @@ class DynamoStore:
         return sorted((work for part in parts for work in part), key=lambda work: (work.order, work.id))[:limit]
 
     def _open_in(self, partition: str, span: tuple[str, str], limit: int) -> list[Work]:
-        model = self.models.work
-        condition = model.sk.between(*span)
-        try:
-            items = list(model.query(partition, range_key_condition=condition, limit=limit, page_size=limit, consistent_read=True))
-        except (PynamoDBException, BotoCoreError) as error:
-            raise Unavailable("the store did not answer") from error
+        where = lists.Where(self.models.work.Meta.table_name, None, "pk", "sk", partition)
+        items, _ = lists.read(self._call, where, limit, None, False, Span(*span))
         return [_work(item) for item in items]
 
     def work_by_time(
@@ -324,12 +316,10 @@ class DynamoStore:
     def index_pool(self, pool: str) -> IndexPool | None:
         """The counter row of `pool` as it is now; None where there is none. Raises Unavailable."""
         model = self.models.counter
-        try:
-            found = model.get(f"pool#{pool}", "-", consistent_read=True)
-        except model.DoesNotExist:
+        item = self._item(model.Meta.table_name, (f"pool#{pool}", "-"))
+        if item is None:
             return None
-        except (PynamoDBException, BotoCoreError) as error:
-            raise Unavailable("the store did not answer") from error
+        found = model.from_raw_data(item)
         ceiling = None if found.ceiling is None else int(found.ceiling)
         return IndexPool(int(found.count_), ceiling, int(found.begins or 0), int(found.reopened or 0))
 
@@ -407,12 +397,9 @@ class DynamoStore:
 
     def every_work(self) -> Iterator[Work]:
         """All open obligations, by a scan. Raises Unavailable."""
-        model = self.models.work
-        try:
-            for item in model.scan(model.lane.exists() | model.pk.startswith(f"{ONE_ITEM_ROWS}#"), consistent_read=True):
+        for item in scans.items(self._call, self.models.work.Meta.table_name):
+            if "lane" in item or item["pk"]["S"].startswith(f"{ONE_ITEM_ROWS}#"):
                 yield _work(item)
-        except (PynamoDBException, BotoCoreError) as error:
-            raise Unavailable("the store did not answer") from error
 
     def catalogue(self, realm: Realm, fresh: bool = False) -> Catalogue:
         """Networks and coins of a realm, at most 30 seconds old, or `fresh` as they are now. Raises Unavailable."""
@@ -466,6 +453,11 @@ class DynamoStore:
     def forget_catalogue(self) -> None:
         """The next `catalogue` reads afresh: for the caller that has just changed it."""
         self._catalogues.clear()
+
+    def _item(self, table: str, key: tuple[str, str]) -> dict[str, Any] | None:
+        """The item as it is now. Raises Unavailable."""
+        found = self._call("GetItem", {"TableName": table, "Key": alone.key_as_sent(*key), "ConsistentRead": True})
+        return cast("dict[str, Any] | None", found.get("Item"))
 
     def _call(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -26,14 +26,15 @@ def every_of(models: Models, call: Call, kinds: Collection[type]) -> dict[type, 
             tables[models.table(where_is(kind).table)][f"{ONE_ITEM_ROWS}#"] = kind
     found: dict[type, list[Any]] = {kind: [] for kind in kinds}
     for table, by_prefix in tables.items():
-        for item in _items(call, table):
+        for item in items(call, table):
             kind_there = by_prefix.get(f"{item['pk']['S'].split('#', 1)[0]}#")
             if kind_there is not None:
                 found[kind_there].append(models.record(kind_there, models.of(kind_there).from_raw_data(item)))
     return found
 
 
-def _items(call: Call, table: str) -> Iterator[dict[str, Any]]:
+def items(call: Call, table: str) -> Iterator[dict[str, Any]]:
+    """All items of a table, each strongly consistent. Raises what `call` raises."""
     request: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
     while True:
         answer = call("Scan", request)

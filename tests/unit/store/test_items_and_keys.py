@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pynamodb.attributes import AttributeContainer
 from pynamodb.connection import Connection
+from pynamodb.exceptions import AttributeNullError
+from pynamodb.models import Model
 
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
@@ -108,3 +111,29 @@ def test_what_the_archive_keeps_is_whole(models: Models) -> None:
 @pytest.mark.parametrize("record", [PAID, CREDITED])
 def test_a_payment_leaves_room_in_the_kilobyte_of_a_write_unit(models: Models, record: Deposit) -> None:
     assert _size(stored(shortening(models, on=True), record)) <= 960
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_items_are_written_and_read_as_pynamodb_does_it(models: Models, record: Any) -> None:
+    """Ours go around its descriptors: what they write and read is the same."""
+    item = models.item(record)
+    written = AttributeContainer._container_serialize(item)
+    assert item._container_serialize() == written
+    model = type(item)
+    theirs = Model._instantiate.__func__(model, written)
+    assert model.from_raw_data(written).attribute_values == theirs.attribute_values == item.attribute_values
+
+
+def test_what_an_item_lacks_has_its_default_and_what_nobody_knows_is_passed_over(models: Models) -> None:
+    raw = {"pk": {"S": "pool#a"}, "sk": {"S": "-"}, "ceiling": {"NULL": True}, "newer": {"S": "of a later version"}}
+    for read in (models.counter.from_raw_data(raw), Model._instantiate.__func__(models.counter, raw)):
+        assert read.attribute_values == {"pk": "pool#a", "sk": "-", "count_": 0}
+    with pytest.raises(ValueError, match="f_unknown"):
+        models.of(ExternalId)("a", "b", f_unknown="c")
+
+
+def test_an_item_without_a_field_that_must_be_there_is_not_written(models: Models) -> None:
+    item = models.item(NAMED)
+    item.attribute_values.pop("f_invoice_id")
+    with pytest.raises(AttributeNullError):
+        item._container_serialize()
