@@ -16,7 +16,7 @@ from tests.support.running import Running, free_port
 @pytest.fixture(scope="package")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """What the stack's runtime file says: `base_url`, `keys`."""
-    running = Running(tmp_path_factory.mktemp("stack"), free_port())
+    running = Running(tmp_path_factory.mktemp("stack"), free_port(), "tests.support.roomy_run")
     try:
         yield running.wait_until_up()
     finally:

@@ -23,14 +23,14 @@ def free_port() -> int:
 
 
 class Running:
-    """One `python -m infra.local.run`."""
+    """One `python -m infra.local.run`, or another module that does the same."""
 
-    def __init__(self, folder: Path, port: int, **environment: str) -> None:
+    def __init__(self, folder: Path, port: int, module: str = "infra.local.run", **environment: str) -> None:
         self.folder, self.port = folder, port
         self.began = time.monotonic()
         variables = {**os.environ, "PORT": str(port), "RUNTIME_FOLDER": str(folder), **environment}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "infra.local.run"],
+            [sys.executable, "-m", module],
             cwd=ROOT,
             env=variables,
             stdout=subprocess.PIPE,

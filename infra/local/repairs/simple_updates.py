@@ -31,6 +31,7 @@ def _list_of(pair: str) -> str:
     return rf"({bare}(?:\s*,\s*{bare})*)"
 
 
+_NOTHING = DynamoType({"N": "0"})
 _SIMPLE = re.compile(rf"\s*(?:SET\s+{_list_of(_SET)}\s*?)?(?:(?:^|\s)\s*ADD\s+{_list_of(_ADD)}\s*)?")
 _ASKED = {
     *("TableName", "Key", "UpdateExpression", "ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues"),
@@ -134,8 +135,8 @@ def _updated(
     after = Item(hash_key, range_key, dict(key)) if before is None else copy.deepcopy(before)
     for path, new in zip(paths, given, strict=True):
         value = DynamoType(new)
-        if path in added and path in after.attrs:
-            value = after.attrs[path] + value
+        if path in added:
+            value = after.attrs.get(path, _NOTHING) + value  # never as it is: a sum has no zeros behind its point
         # Not by the dict's own way, which counts the bytes of the whole item for each attribute.
         dict.__setitem__(after.attrs, path, value)
     if after.size() > _LARGE:
