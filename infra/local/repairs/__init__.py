@@ -15,17 +15,20 @@ def install() -> None:
     from infra.local.repairs.cloudformation import repair_cloudformation
     from infra.local.repairs.direct import repair_way
     from infra.local.repairs.kms import repair_kms
+    from infra.local.repairs.loading import repair_loading
     from infra.local.repairs.models import repair_models
     from infra.local.repairs.s3 import repair_s3
     from infra.local.repairs.simple_updates import repair_simple_updates
     from infra.local.repairs.speed import repair_speed
 
+    repair_loading()
+    repair_speed()
+    # After what spares moto's services their reading: this imports all of them.
     repair_cloudformation()
     repair_dynamodb()
     repair_sqs()
     repair_kms()
     repair_s3()
-    repair_speed()
     repair_simple_updates()
     repair_way()
     repair_clients()

@@ -1,4 +1,4 @@
-"""Repair of moto's KMS (5.2): signatures over digests."""
+"""Repair of moto's KMS (5.2): signatures over digests. And keys for signing are not made for those that do not sign."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
+from moto.kms import models
 from moto.kms.exceptions import ValidationException
 from moto.kms.responses import KmsResponse
-from moto.kms.utils import ECDSAPrivateKey
+from moto.kms.utils import ECDSAPrivateKey, generate_private_key
 
 _DONE = "_gateway_repaired"
 _digest_given: ContextVar[bool] = ContextVar("digest_given", default=False)
@@ -35,6 +36,7 @@ def repair_kms() -> None:
     setattr(ECDSAPrivateKey, _DONE, True)
     KmsResponse.sign = _noting_message_type(KmsResponse.sign)  # type: ignore[assignment,method-assign]
     KmsResponse.verify = _noting_message_type(KmsResponse.verify)  # type: ignore[assignment,method-assign]
+    setattr(models, "generate_private_key", _private_key)  # noqa: B010 - not exported there
     raw_sign, raw_verify = ECDSAPrivateKey.sign, ECDSAPrivateKey.verify
 
     def sign(self: ECDSAPrivateKey, message: bytes, signing_algorithm: str) -> bytes:
@@ -53,6 +55,20 @@ def repair_kms() -> None:
 
     ECDSAPrivateKey.sign = sign  # type: ignore[method-assign]
     ECDSAPrivateKey.verify = verify  # type: ignore[method-assign]
+
+
+class _Late:
+    """An RSA key that is made when somebody asks for it."""
+
+    def __getattr__(self, name: str) -> Any:
+        made = generate_private_key("RSA_2048")
+        self.__dict__.update({name: getattr(made, name) for name in ("sign", "verify", "public_key", "private_key")})
+        return getattr(made, name)
+
+
+def _private_key(key_spec: str) -> Any:
+    """moto makes an RSA key for each key that only encrypts, which takes longer than all else that a stack is made of."""
+    return _Late() if key_spec == "SYMMETRIC_DEFAULT" else generate_private_key(key_spec)
 
 
 def _noting_message_type(method: Callable[[KmsResponse], str]) -> Callable[[KmsResponse], str]:

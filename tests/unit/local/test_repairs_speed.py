@@ -8,8 +8,6 @@ import boto3
 import pytest
 import yaml
 from moto import mock_aws
-from moto.cloudformation.models import Stack
-from moto.cloudformation.utils import yaml_tag_constructor
 from moto.core.base_backend import BackendDict
 from moto.dynamodb.comparisons import ConditionExpressionParser, IncorrectOperandType
 from moto.dynamodb.models.dynamo_type import DynamoType, Item
@@ -130,6 +128,11 @@ def test_a_second_start_answers_as_the_first_did() -> None:
 
 @pytest.mark.parametrize("template", [TEMPLATE.read_text(), '{\t"Resources": {"Fn::Sub": "a"}}'])
 def test_a_template_says_what_moto_itself_reads(template: str) -> None:
+    # Imported here: they bring all of moto's services, which are read more quickly once they are repaired.
+    from moto.cloudformation.models import Stack
+    from moto.cloudformation.utils import yaml_tag_constructor
+
+    repair_speed()
     repair_cloudformation()
 
     class Slow(yaml.Loader):
