@@ -17,6 +17,8 @@ from tests.deploy.conftest import ROOT, copy_project, run_python
 pytestmark = pytest.mark.slow
 FULL = os.environ.get("SWEEP") == "full"
 PARTS = 4
+NEVER = 10**6
+"""More calls than a deploy makes."""
 
 
 def cut(command: str, folder: Path, every: int, first: int, operations: str = "") -> dict[str, Any]:
@@ -28,11 +30,16 @@ def cut(command: str, folder: Path, every: int, first: int, operations: str = ""
     return found
 
 
-def test_a_cut_deploy_that_is_run_again_ends_as_an_uncut_one(tmp_path: Path) -> None:
-    found = cut("deploy", tmp_path, 500, 300, "CreateEventSourceMapping,ImportRestApi")
+# One cut costs a deploy more. This one leaves an API that no record names: the next run has to find it, or makes a second one.
+@pytest.mark.parametrize(
+    ("first", "operations"),
+    [(0, "ImportRestApi"), pytest.param(300, "CreateEventSourceMapping", marks=pytest.mark.sweep)],
+)
+def test_a_cut_deploy_that_is_run_again_ends_as_an_uncut_one(tmp_path: Path, first: int, operations: str) -> None:
+    found = cut("deploy", tmp_path, 500 if first else NEVER, first, operations)
     assert found["left"] == {}
-    cuts = {name.split(" ", 1)[1] for name in found["cuts"]}
-    assert len(cuts) == 3 and {"ImportRestApi", "CreateEventSourceMapping"} <= {each.split(":")[0] for each in cuts}
+    cuts = [name.split(" ", 1)[1].split(":")[0] for name in found["cuts"]]
+    assert len(cuts) == (2 if first else 1) and operations in cuts
     stands = found["stands"]
     assert (len(stands["functions"]), len(stands["apis"]), len(stands["mappings"]), stands["locks"]) == (22, 1, 9, [])
     assert len({each["CodeSha256"] for each in stands["functions"].values()}) == 1
