@@ -110,9 +110,9 @@ def _api(api_id: str) -> dict[str, Any]:
     pages = gateway.get_paginator("get_resources").paginate(restApiId=api_id, embed=["methods"])
     for resource in (r for page in pages for r in page["items"]):
         nodes += 1
-        for method in resource.get("resourceMethods", {}):
-            integration = gateway.get_integration(restApiId=api_id, resourceId=resource["id"], httpMethod=method)
-            routes.setdefault(resource["path"], {})[method] = integration["uri"].split(":function:")[1].split("/")[0]
+        for method, found in resource.get("resourceMethods", {}).items():
+            target = found["methodIntegration"]["uri"].split(":function:")[1].split("/")[0]
+            routes.setdefault(resource["path"], {})[method] = target
     stages = [stage["stageName"] for stage in gateway.get_stages(restApiId=api_id)["item"]]
     return {"id": api_id, "nodes": nodes, "routes": routes, "stages": stages}
 
