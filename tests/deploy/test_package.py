@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import ast
-import hashlib
+import importlib.util
 import json
-import platform
-import shutil
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from infra.local.keeper import installing
 from infra.package import LEFT_OUT, SERVICES
-from tests.deploy.conftest import ROOT, copy_project, made_once, run_python
+from tests.deploy.conftest import made_once, run_python
 from tests.deploy.declared import API, CHALICE, function_settings, functions
+from tests.deploy.packing import ON_LAMBDAS_PLATFORM, STAGE, package
 from tests.support.first_payments import cases, first_payment
 
 pytestmark = pytest.mark.slow
-STAGE = "prod"
 ZIPPED, UNZIPPED = 45_000_000, 130_000_000
 """Budgets in bytes: 32.4 and 92.5 million are used. Lambda takes 50 million directly, and 250 unzipped."""
-WHEELS = ROOT / ".local" / "wheels"
-ON_LAMBDAS_PLATFORM = sys.platform == "linux" and platform.machine() == "x86_64"
 
 _IMPORT_ALL = """
 import importlib, json, pkgutil, sys, tempfile, os
@@ -60,34 +54,8 @@ for service in [*json.loads(sys.argv[2]), "ec2"]:
 
 @pytest.fixture(scope="module")
 def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that Chalice wrote, the package unzipped in `unzipped`. Once in a run."""
-    return made_once(tmp_path_factory, "package", _package) / "project" / "out"
-
-
-def _package(folder: Path) -> None:
-    copy = copy_project(folder)
-    out = copy / "out"
-    pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(_wheels())} if ON_LAMBDAS_PLATFORM else {}
-    said = run_python(ROOT, "-m", "infra.chalice", "--project-dir", str(copy), "package", "--stage", STAGE, str(out), **pip)
-    assert "Could not install dependencies" not in said
-    with zipfile.ZipFile(out / "deployment.zip") as archive:
-        archive.extractall(out / "unzipped")
-
-
-def _wheels() -> Path:
-    """A folder with what is pinned and what that needs, for Lambda, as the index has it. Kept until a pin changes: pip weighs each
-    of 90,000 files in the index, which takes longer than making the package."""
-    pinned = (ROOT / "requirements.txt").read_bytes() + sys.version.encode()
-    kept = WHEELS / hashlib.sha256(pinned).hexdigest()[:16]
-    with installing(WHEELS):
-        if not kept.exists():
-            for old in WHEELS.glob("*/"):
-                shutil.rmtree(old)
-            making = kept.with_suffix(".making")
-            for_lambda = ["--only-binary=:all:", "--platform=manylinux2014_x86_64", f"--dest={making}"]
-            run_python(ROOT, "-m", "pip", "download", "--quiet", *for_lambda, "--requirement=requirements.txt")
-            making.rename(kept)
-    return kept
+    """The folder that Chalice wrote, the package unzipped in `unzipped`. Once in a run; in the sweep it is packed anew."""
+    return made_once(tmp_path_factory, "package", package) / "project" / "out"
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +83,11 @@ def test_our_code_is_in_it_to_the_last_file(packaged: Path) -> None:
 
 
 def test_every_module_is_compiled(packaged: Path) -> None:
-    modules = list((packaged / "unzipped").rglob("*.py"))
-    tag = sys.implementation.cache_tag
-    assert len(modules) > 1000
-    assert [file for file in modules if not (file.parent / "__pycache__" / f"{file.stem}.{tag}.pyc").exists()] == []
+    with zipfile.ZipFile(packaged / "deployment.zip") as archive:
+        names = archive.namelist()
+    modules = [name for name in names if name.endswith(".py")]
+    assert len(modules) > 1000 and len(set(names)) == len(names)
+    assert {importlib.util.cache_from_source(name) for name in modules} <= set(names)
 
 
 def test_what_is_pinned_is_in_it(packaged: Path) -> None:
