@@ -6,6 +6,7 @@ AWS is moto (`aws`), the API answers on 127.0.0.1 (`server`), schedules and queu
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -102,6 +103,7 @@ def _run(stack: ExitStack, began: float) -> int:
         nodes.start()
     began_own = time.monotonic() if nodes else began
 
+    gc.disable()  # until it serves: nothing of what is imported meanwhile is garbage
     from chalicelib.settings import Settings
     from infra.local.aws import start_aws
 
@@ -131,10 +133,17 @@ def _run(stack: ExitStack, began: float) -> int:
     stack.callback(runtime.withdraw, port)
     runtime.publish(port, base_url, keys, urls)
     print(welcome(base_url, keys, urls, time.monotonic() - began_own), flush=True)
+    _wait()
+    return 0
+
+
+def _wait() -> None:
+    """For a signal. What is there now stays, and is never looked through for garbage."""
+    gc.freeze()
+    gc.enable()
     # No wait on the event: a signal's handler that sets it would meet the lock that its own thread holds.
     while not _stopped.is_set():
         time.sleep(0.5)
-    return 0
 
 
 def welcome(base_url: str, keys: Mapping[str, str], nodes: Mapping[str, str], seconds: float) -> str:
