@@ -6,6 +6,7 @@ import ast
 import importlib.machinery
 import importlib.util
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -21,8 +22,10 @@ MAKERS = {"client", "_client", "quick_client", "create_client"}
 
 def test_the_services_are_those_that_the_code_makes_clients_of() -> None:
     made = set()
-    for file in (ROOT / "chalicelib").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    sources = (file.read_text(encoding="utf-8") for file in (ROOT / "chalicelib").rglob("*.py"))
+    # What calls one of them has its name before a bracket: few modules have to be parsed.
+    for source in filter(re.compile(rf"\b({'|'.join(MAKERS)})\s*\(").search, sources):
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
                 name = getattr(node.func, "attr", getattr(node.func, "id", None))
                 if name in MAKERS:
