@@ -28,7 +28,10 @@ from infra.commands import (
 from infra.commands.common import CanNot, Run
 from infra.stage_settings import declared, differences, of_stage
 
-UNCHECKED = ("deploy", "rollback", "delete", "prepare", "gateway", "mappings", "revoke", "stop-payments")
+UNCHECKED = (
+    *("deploy", "rollback", "delete", "prepare", "gateway", "mappings", "start-functions"),
+    *("stop-functions", "revoke", "stop-payments"),
+)
 """Deploying itself, and what must not wait for a deploy that went wrong."""
 GROUPS = (deploying, deployment, migrating, merchants, networks, custody, payments, treasury, books, restoring, put_back)
 

@@ -34,6 +34,7 @@ def deploy(args: argparse.Namespace) -> int:
     import boto3
 
     from infra.deploy import topic_problem
+    from infra.deployment import function_settings, standing
     from infra.deployment.bucket import bucket_of, make_bucket
     from infra.deployment.lock import locked
     from infra.deployment.plan import plan
@@ -45,7 +46,11 @@ def deploy(args: argparse.Namespace) -> int:
         return _check(bucket, args.stage)
     if problem := topic_problem(args.stage, args.alarm_topic):
         raise CanNot(problem)
-    for line in plan(boto3, bucket, args.stage):
+    client = boto3.client("lambda")
+    room = function_settings.demand_room(client, args.stage)
+    if stopped := function_settings.stopped(client, sorted(standing.look(boto3, args.stage).functions)):
+        raise CanNot(f"{len(stopped)} functions are stopped, and a deploy would start them: start-functions, if that is meant")
+    for line in (*plan(boto3, bucket, args.stage), room):
         print(line)
     if not args.yes:
         _ask()
@@ -105,7 +110,7 @@ def delete(args: argparse.Namespace) -> int:
 
 def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:
     from infra import gateway_answers, mappings
-    from infra.deployment import mend, standing
+    from infra.deployment import function_settings, mend, standing
     from infra.deployment.code import PROJECT, deploy_code
 
     stage, client = args.stage, session.client("lambda")
@@ -118,6 +123,7 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:
     for each in surplus:
         print(f"{each.function}: the mapping {each.uuid} of {each.queue} was one too many, and is gone")
     mappings.heed(client, wanted, mappings.standing(client, [each.function for each in wanted]))
+    function_settings.settle(client, stage, sorted(standing.look(session, stage).functions))
     lock.demand()
     gateway_answers.put_answers(next(each["rest_api_id"] for each in recorded if each["resource_type"] == "rest_api"))
     left = migrate(args)

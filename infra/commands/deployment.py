@@ -19,6 +19,8 @@ def add(command: Command) -> None:
     command(prepare).add_argument("--alarm-topic", **ALARM_TOPIC)
     command(gateway)
     command(mappings).add_argument("--check", action="store_true", help="change nothing; say what is wrong")
+    command(stop_functions)
+    command(start_functions)
 
 
 def prepare(args: argparse.Namespace) -> int:
@@ -76,3 +78,28 @@ def mappings(args: argparse.Namespace) -> int:
     if not said:
         print(f"all {len(wanted)} consumers of stage {args.stage} get their messages, and what they answer counts")
     return 1 if said else 0
+
+
+def stop_functions(args: argparse.Namespace) -> int:
+    """Have no function called any more, the API included, until `start-functions`. What runs ends within five minutes."""
+    import boto3
+
+    from infra.deployment import function_settings, standing
+
+    functions = sorted(standing.look(boto3, args.stage).functions)
+    function_settings.stop(boto3.client("lambda"), functions)
+    print(f"{len(functions)} functions of stage {args.stage} are stopped")
+    return 0
+
+
+def start_functions(args: argparse.Namespace) -> int:
+    """Have functions called, and give them their concurrency, loops and retries. Run it after each `chalice deploy`."""
+    import boto3
+
+    from infra.deployment import function_settings, standing
+
+    client, functions = boto3.client("lambda"), sorted(standing.look(boto3, args.stage).functions)
+    function_settings.demand_room(client, args.stage)
+    function_settings.settle(client, args.stage, functions)
+    print(f"{len(functions)} functions of stage {args.stage} are called")
+    return 0

@@ -12,7 +12,7 @@ from chalicelib.settings import APP
 from infra import gateway_answers, mappings
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import record, standing
+from infra.deployment import function_settings, record, standing
 from infra.deployment.adopt import adopted
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
@@ -39,6 +39,7 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
         lambda: _stack(session.client("cloudformation"), stage),
         lambda: _functions(session.client("lambda"), found, stage),
         lambda: iter(differences(session.client("lambda"), stage)),
+        lambda: function_settings.wrong(session.client("lambda"), stage, sorted(found.functions)),
         lambda: _queues(session.client("lambda"), found, stage),
         lambda: _rules(session.client("events"), found, stage),
         lambda: _api(session.client("apigateway"), found, stage),

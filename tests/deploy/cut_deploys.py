@@ -108,13 +108,11 @@ def _empty_account() -> str:
 
     from infra.local import aws, repairs
     from infra.local.repairs import direct
-    from infra.local.repairs.apigateway import repair_apigateway
     from tests.deploy.strict_aws import be_strict
 
     aws.isolate_environment()
     aws.share_loader()
-    repairs.install()
-    repair_apigateway()
+    repairs.install_for_deploying()
     be_strict()
     MockAWS(config={"core": {"mock_credentials": False, "reset_boto3_session": False}}).start()
     boto3.setup_default_session(region_name=aws.REGION)

@@ -143,13 +143,13 @@ def main(project: str, second: str, stage: str) -> None:
     os.environ["STAGE"] = stage
     from chalicelib.settings import Settings
     from infra.deployment import code
+    from infra.local import repairs
     from infra.local.aws import start_aws
-    from infra.local.repairs.apigateway import repair_apigateway
     from infra.stage_settings import differences
     from tests.deploy import strict_aws
 
     aws = start_aws(Settings.from_environment())
-    repair_apigateway()
+    repairs.install_for_deploying()
     topic = boto3.client("sns").create_topic(Name="alarms")["TopicArn"]
     deploy(project, stage)
     strict_aws.be_strict()

@@ -10,6 +10,7 @@ import boto3
 
 from infra.deployment import record
 from infra.deployment.bucket import bucket_of
+from infra.deployment.function_settings import standing
 from infra.deployment.standing import look
 
 
@@ -53,6 +54,7 @@ def _function(name: str) -> dict[str, Any]:
         allowed = json.loads(client.get_policy(FunctionName=name)["Policy"])["Statement"]
     except client.exceptions.ResourceNotFoundException:
         allowed = []
+    found["settings"] = standing(client, name)._asdict()
     found["allowed"] = sorted(({key: value for key, value in each.items() if key != "Sid"} for each in allowed), key=str)
     return found
 

@@ -40,7 +40,7 @@ STAGE = "prod"
 def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)  # an operator's shell has none of the tests' settings
-    repairs.install()
+    repairs.install_for_deploying()
     with mock_aws():
         yield
 
@@ -69,7 +69,28 @@ def test_it_shows_what_it_will_do_and_does_nothing_unless_told(
     assert main(["--stage", STAGE, "deploy", "--alarm-topic", topic]) == 1
     told = capsys.readouterr()
     assert "stack gateway-prod: new" in told.out and "functions: 22 new, 0 updated" in told.out and "a new URL" in told.out
+    assert "concurrency: 34 of 1000 in reserve" in told.out
     assert told.err.startswith("nothing was done") and ("--yes" in told.err) is (answer is None)
+    assert boto3.client("s3").list_buckets()["Buckets"] == []
+
+
+def test_a_deploy_starts_nothing_that_was_stopped(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """While tables are brought back nothing may run: Chalice takes away the bound that holds a function."""
+    make_function("gateway-prod-payout", "2")
+    assert main(["--stage", STAGE, "stop-functions"]) == 0
+    assert main(["--stage", STAGE, "deploy", "--yes", "--alarm-topic", topic]) == 1
+    assert "1 functions are stopped, and a deploy would start them" in capsys.readouterr().err
+    assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 0
+    assert main(["--stage", STAGE, "start-functions"]) == 0
+    assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 8
+
+
+def test_an_account_without_room_is_not_deployed_to(
+    topic: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MOTO_LAMBDA_CONCURRENCY_QUOTA", "10")
+    assert main(["--stage", STAGE, "deploy", "--yes", "--alarm-topic", topic]) == 1
+    assert "at most 10 functions at once" in capsys.readouterr().err
     assert boto3.client("s3").list_buckets()["Buckets"] == []
 
 
@@ -237,6 +258,7 @@ def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPa
         "the stack gateway-prod was made of another template than infra/template.yaml",
         "gateway-prod-old is deployed, and app.py does not name it",
         "functions run 2 different versions",
+        "gateway-prod-payout: it has a reserve of nothing, not of 8",
         "the rule gateway-prod-rates-event is not enabled",
         "the rule gateway-prod-archive-event starts nothing",
         "the shared record is not what stands: ",

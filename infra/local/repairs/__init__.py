@@ -36,8 +36,10 @@ def install() -> None:
 
 
 def install_for_deploying() -> None:
-    """Apply all repairs, those of API Gateway that only `chalice deploy` meets included. May be called again."""
+    """Apply all repairs, those of API Gateway and Lambda that only a deploy meets included. May be called again."""
     from infra.local.repairs.apigateway import repair_apigateway
+    from infra.local.repairs.functions import repair_functions
 
     install()
     repair_apigateway()
+    repair_functions()

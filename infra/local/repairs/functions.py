@@ -1,0 +1,71 @@
+"""What moto (5.2) lacks of Lambda's settings of a function and of an account. Only what deploys needs this.
+
+* PutFunctionRecursionConfig and GetFunctionRecursionConfig are not there.
+  https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionRecursionConfig.html
+* GetAccountSettings is not there, and any number of functions may be in reserve: Lambda leaves 100 to all others.
+  https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html
+* A function without settings of events that are not waited for has empty ones, where Lambda answers 404.
+  https://docs.aws.amazon.com/lambda/latest/api/API_GetFunctionEventInvokeConfig.html
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import unquote
+
+from moto.awslambda import urls
+from moto.awslambda.exceptions import LambdaClientError
+from moto.awslambda.models import LambdaBackend
+from moto.awslambda.responses import LambdaResponse
+
+CONCURRENCY = "1000"
+"""Of an account that has asked for nothing. A new one may have 10."""
+_QUOTA = "MOTO_LAMBDA_CONCURRENCY_QUOTA"
+_RECURSION = "_gateway_recursion"
+_state = SimpleNamespace(installed=False)
+
+
+class _NotFound(LambdaClientError):
+    code = 404
+
+
+def repair_functions() -> None:
+    """Add what is missing. May be called again."""
+    os.environ.setdefault(_QUOTA, CONCURRENCY)
+    if _state.installed:
+        return
+    _state.installed = True
+    found: Any = LambdaResponse
+    found.put_function_recursion_config = found.get_function_recursion_config = _recursion
+    found.get_account_settings = _account
+    function = r"{0}/(?P<api_version>[^/]+)/functions/(?P<function_name>[\w_:%-]+)/recursion-config$"
+    urls.url_paths[function] = urls.url_paths[r"{0}/(?P<api_version>[^/]+)/account-settings/?$"] = LambdaResponse.dispatch
+    backend: Any = LambdaBackend
+    asked, deleted = backend.get_function_event_invoke_config, backend.delete_function_event_invoke_config
+
+    def config(self: Any, function_name: str) -> Any:
+        if not (answer := asked(self, function_name)):
+            raise _NotFound("ResourceNotFoundException", f"The function {function_name} doesn't have an EventInvokeConfig")
+        return answer
+
+    def without(self: Any, function_name: str) -> None:
+        config(self, function_name)
+        deleted(self, function_name)
+
+    backend.get_function_event_invoke_config, backend.delete_function_event_invoke_config = config, without
+
+
+def _recursion(self: Any) -> Any:
+    function = self.backend.get_function(unquote(self.path.rsplit("/", 2)[-2]))
+    if self.method == "PUT":
+        setattr(function, _RECURSION, self._get_param("RecursiveLoop"))
+    return 200, {}, json.dumps({"RecursiveLoop": getattr(function, _RECURSION, "Terminate")})
+
+
+def _account(self: Any) -> Any:
+    limit = int(os.environ[_QUOTA])
+    kept = sum(int(each.reserved_concurrency or 0) for each in self.backend._lambdas.all())
+    return 200, {}, json.dumps({"AccountLimit": {"ConcurrentExecutions": limit, "UnreservedConcurrentExecutions": limit - kept}})
