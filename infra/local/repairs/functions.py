@@ -20,6 +20,7 @@ from moto.awslambda import urls
 from moto.awslambda.exceptions import LambdaClientError
 from moto.awslambda.models import LambdaBackend
 from moto.awslambda.responses import LambdaResponse
+from moto.core import responses
 
 CONCURRENCY = "1000"
 """Of an account that has asked for nothing. A new one may have 10."""
@@ -41,6 +42,8 @@ def repair_functions() -> None:
     found: Any = LambdaResponse
     found.put_function_recursion_config = found.get_function_recursion_config = _recursion
     found.get_account_settings = _account
+    # `speed` has the names of a service's actions looked up once, maybe before these were there.
+    getattr(responses.method_names_from_class, "cache_clear", lambda: None)()  # type: ignore[attr-defined]
     function = r"{0}/(?P<api_version>[^/]+)/functions/(?P<function_name>[\w_:%-]+)/recursion-config$"
     urls.url_paths[function] = urls.url_paths[r"{0}/(?P<api_version>[^/]+)/account-settings/?$"] = LambdaResponse.dispatch
     backend: Any = LambdaBackend
