@@ -186,8 +186,8 @@ def test_a_coin_is_registered_from_its_contract(page: Browser, admin: dict[str, 
     wait_for(page, "Thresholds and limits")
     fill(page, {"Largest withdrawal (optional)".replace(" (optional)", ""): "12.5"})
     press(page, "Save")
-    wait_for(page, "was updated")
     page.wait("document.querySelector('table').innerText", lambda found: "12.5" in found)
+    wait_for(page, "was updated")  # still, though the form was drawn anew for the new settings
 
 
 @pytest.mark.sweep

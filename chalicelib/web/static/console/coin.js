@@ -3,10 +3,10 @@ import { at, put } from "../app/api.js";
 import { amount, fiat } from "../app/format.js";
 import { Form } from "../app/form.js";
 import { Table } from "../app/list.js";
-import { Card, Code, Facts, Failure, Loading, Page, Status, Time } from "../app/parts.js";
+import { Card, Code, Facts, Failure, Loading, Notice, Page, Status, Time } from "../app/parts.js";
 import { can } from "../app/session.js";
 import { useGet } from "../app/use.js";
-import { html } from "../app/ui.js";
+import { html, useState } from "../app/ui.js";
 
 /** Each setting with what it means. */
 const SETTINGS = [
@@ -33,6 +33,8 @@ export default function Coin({ params }) {
 }
 
 function One({ coin, again }) {
+  // Kept here: the form is drawn anew for the new settings, and would take with it what it says.
+  const [told, tell] = useState(null);
   return html`
     <${Card} title="Coin"><${Facts} rows=${[
       ["Name", coin.name],
@@ -47,7 +49,8 @@ function One({ coin, again }) {
     ]} /><//>
     <${Card} title="Thresholds and limits"><${Limits} coin=${coin} /><//>
     ${can("coins:write")
-      && html`<${Card} title="Change"><${Change} key=${JSON.stringify(coin.settings)} coin=${coin} again=${again} /><//>`}`;
+      && html`<${Card} title="Change"><${Change} key=${JSON.stringify(coin.settings)} coin=${coin} again=${again} tell=${tell} />
+        ${told && html`<${Notice} tone="good">${told}<//>`}<//>`}`;
 }
 
 const none = html`<span class="soft">none</span>`;
@@ -66,7 +69,7 @@ function Limits({ coin }) {
       Stays on the hot wallet when it is shared out: ${String(coin.settings.collectPercentageHot)} %.</p>`;
 }
 
-function Change({ coin, again }) {
+function Change({ coin, again, tell }) {
   const { settings } = coin;
   const unit = (name) => (settings.useUsdLimits ? settings[`${name}USD`] : settings[name]);
   const fields = [
@@ -91,7 +94,10 @@ function Change({ coin, again }) {
     }
     return (await put(at`/coins/${coin.coin}`, body)).data;
   };
-  return html`<${Form} fields=${fields} action="Save" submit=${submit} done=${again}
-    say=${(result) => `${result.message}. Other parts of the service follow within half a minute.`} />`;
+  const done = (result) => {
+    tell(`${result.message}. Other parts of the service follow within half a minute.`);
+    again();
+  };
+  return html`<${Form} fields=${fields} action="Save" submit=${submit} done=${done} change=${() => tell(null)} />`;
 }
 
