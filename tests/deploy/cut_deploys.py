@@ -1,8 +1,8 @@
 """Deploys a copy of the project to an empty account by the command `deploy`, and cuts that, or the command `delete`, at AWS calls.
 
 At such a call the process is forked: the copy is cut there, runs the command again as an operator would, and dumps what stands; the
-first one goes on. Prints, as JSON, the cuts, what stands in the end, and what cuts left otherwise. Run in a process of its own by
-test_deploy_cuts.py: Chalice loads the app from the folder that it deploys.
+first one goes on. Prints, as JSON, the cuts, what stands in the end, what cuts left otherwise, and what was asked of AWS. Run in a
+process of its own by test_deploy_cuts.py: Chalice loads the app from the folder that it deploys.
 
     python -m tests.deploy.cut_deploys <command> <folder> <stage> <each n-th call> <remainder by n> <after the first of these, too>
 """
@@ -40,6 +40,8 @@ class Forks:
     first: int
     named: set[str]
     calls: list[str] = field(default_factory=list)
+    asked: set[tuple[str, str]] = field(default_factory=set)
+    """Service and operation of each call."""
     cuts: dict[int, str] = field(default_factory=dict)
     cut: int | None = None
     on: bool = False
@@ -80,7 +82,13 @@ def main(command: str, folder: str, stage: str, every: str, first: str, operatio
     forks = Forks(int(every), int(first), set(filter(None, operations.split(","))))
     client: Any = botocore.client.BaseClient
     api_call = client._make_api_call
-    client._make_api_call = lambda self, operation, arguments: forks.around(operation, lambda: api_call(self, operation, arguments))
+
+    def called(self: Any, operation: str, arguments: Any) -> Any:
+        if forks.on:
+            forks.asked.add((self.meta.service_model.service_name, operation))
+        return forks.around(operation, lambda: api_call(self, operation, arguments))
+
+    client._make_api_call = called
     if words != deploy:
         _operate(deploy)
     forks.on = True
@@ -99,7 +107,8 @@ def main(command: str, folder: str, stage: str, every: str, first: str, operatio
         problems = [answer["said"]] if answer["said"] else differences(whole, answer["dump"])
         if problems:
             left[name] = problems
-    print(json.dumps({"said": said, "left": left, "stands": whole, "cuts": list(forks.cuts.values())}))
+    cuts, asked = list(forks.cuts.values()), sorted(forks.asked)
+    print(json.dumps({"said": said, "left": left, "stands": whole, "cuts": cuts, "asked": asked}))
 
 
 def _empty_account() -> str:

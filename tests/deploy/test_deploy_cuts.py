@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.conftest import ROOT, copy_project, run_python
+from tests.deploy.deployer_rights import missing
 
 pytestmark = pytest.mark.slow
 FULL = os.environ.get("SWEEP") == "full"
@@ -27,6 +28,7 @@ def cut(command: str, folder: Path, every: int, first: int, operations: str = ""
     arguments = ("-m", "tests.deploy.cut_deploys", command, str(folder), "prod", str(every), str(first), operations)
     found: dict[str, Any] = json.loads(run_python(ROOT, *arguments, seconds=7200 if FULL else 240))
     assert found["said"] == ""
+    assert len(found["asked"]) > 20 and missing(found["asked"]) == [], "infra/deployer.json gives what the commands need"
     return found
 
 

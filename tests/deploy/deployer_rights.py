@@ -1,0 +1,50 @@
+"""infra/deployer.json, and the rights that calls to AWS need.
+
+https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
+"""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatchcase
+
+from tests.deploy.conftest import ROOT
+
+FILE = ROOT / "infra" / "deployer.json"
+_ACTIONS = {
+    # .../list_amazons3.html
+    ("s3", "HeadBucket"): {"s3:ListBucket"},
+    ("s3", "HeadObject"): {"s3:GetObject", "s3:ListBucket"},
+    ("s3", "PutPublicAccessBlock"): {"s3:PutBucketPublicAccessBlock"},
+    ("s3", "PutBucketEncryption"): {"s3:PutEncryptionConfiguration"},
+    ("s3", "PutBucketLifecycleConfiguration"): {"s3:PutLifecycleConfiguration"},
+    # .../list_amazondynamodb.html: transactions need the rights of their parts
+    ("dynamodb", "TransactGetItems"): {"dynamodb:GetItem"},
+    ("dynamodb", "TransactWriteItems"): {f"dynamodb:{part}Item" for part in ("Put", "Update", "Delete", "ConditionCheck")},
+    # .../list_awslambda.html
+    ("lambda", "CreateFunction"): {"lambda:CreateFunction", "iam:PassRole"},
+    ("lambda", "UpdateFunctionConfiguration"): {"lambda:UpdateFunctionConfiguration", "iam:PassRole"},
+}
+# https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-control-access-policy-language-overview.html
+_METHODS = {"Get": "GET", "Import": "POST", "Create": "POST", "Update": "PATCH", "Put": "PUT", "Delete": "DELETE"}
+
+
+def actions(service: str, operation: str) -> set[str]:
+    """The IAM actions that an API call needs."""
+    if service == "sts":
+        return set()  # GetCallerIdentity needs none
+    if service == "apigateway":
+        return {f"apigateway:{next(method for start, method in _METHODS.items() if operation.startswith(start))}"}
+    return _ACTIONS.get((service, operation), {f"{service}:{operation}"})
+
+
+def allows(action: str) -> bool:
+    """Whether the policy allows an action on anything."""
+    statements = json.loads(FILE.read_text())["Statement"]
+    given = [each for s in statements for each in (s["Action"] if isinstance(s["Action"], list) else [s["Action"]])]
+    return any(fnmatchcase(action, each) for each in given)
+
+
+def missing(calls: list[list[str]]) -> list[str]:
+    """The rights that these calls (service, operation) need and the policy does not give."""
+    return sorted({action for service, operation in calls for action in actions(service, operation) if not allows(action)})

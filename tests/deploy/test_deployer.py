@@ -1,0 +1,119 @@
+"""infra/deployer.json, the rights of who deploys: they suffice for what CloudFormation and the commands do, and are no more.
+
+That each call of a whole deploy and of `delete` is among them is in test_deploy_cuts.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+
+from infra.deploy import TEMPLATE
+from tests.deploy.deployer_rights import FILE, actions, allows
+
+TYPES = sorted(set(re.findall(r"^    Type: (AWS::\w+::\w+)$", TEMPLATE.read_text(), re.MULTILINE)))
+UNUSED = {
+    "AWS::DynamoDB::Table": {
+        "ImportSourceSpecification": ("dynamodb:*Import*", "logs:*", "s3:*", "kms:Encrypt"),
+        "KinesisStreamSpecification": (
+            "dynamodb:EnableKinesis*",
+            "dynamodb:DisableKinesis*",
+            "dynamodb:UpdateKinesis*",
+            "kinesis:*",
+        ),
+        "ContributorInsightsSpecification": ("dynamodb:UpdateContributorInsights",),
+        "ResourcePolicy": ("dynamodb:PutResourcePolicy", "dynamodb:DeleteResourcePolicy"),
+        "Replicas": ("dynamodb:*Replica", "iam:CreateServiceLinkedRole"),
+    },
+    "AWS::Logs::LogGroup": {
+        "DataProtectionPolicy": (
+            "logs:PutDataProtectionPolicy",
+            "logs:DeleteDataProtectionPolicy",
+            "logs:CreateLogDelivery",
+            "s3:*",
+            "firehose:*",
+        ),
+        "ResourcePolicyDocument": ("logs:PutResourcePolicy", "logs:DeleteResourcePolicy"),
+        "FieldIndexPolicies": ("logs:PutIndexPolicy", "logs:DeleteIndexPolicy"),
+        "KmsKeyId:": ("logs:AssociateKmsKey", "logs:DisassociateKmsKey"),
+        "DeletionProtectionEnabled: false": ("logs:PutLogGroupDeletionProtection",),
+        "BearerTokenAuthentication": ("logs:PutBearerTokenAuthentication",),
+    },
+    "AWS::S3::Bucket": {
+        "AbacStatus": ("s3:PutBucketAbac",),
+        "AnalyticsConfigurations": ("s3:*Analytics*",),
+        "CorsConfiguration": ("s3:*C[Oo][Rr][Ss]*",),
+        "InventoryConfigurations": ("s3:*Inventory*",),
+        "MetricsConfigurations": ("s3:*Metrics*",),
+        "NotificationConfiguration": ("s3:*Notification",),
+        "ReplicationConfiguration": ("s3:*Replication*", "iam:PassRole"),
+        "WebsiteConfiguration": ("s3:*Website",),
+        "AccelerateConfiguration": ("s3:PutAccelerate*",),
+        "LoggingConfiguration": ("s3:PutBucketLogging",),
+        "AccessControl": ("s3:*Acl",),
+        "IntelligentTieringConfigurations": ("s3:PutIntelligentTiering*",),
+        "MetadataTableConfiguration": ("s3:*Metadata*", "s3tables:*"),
+        "(changed away)": ("s3:DeleteBucketEncryption", "s3:DeleteBucketLifecycle", "s3:DeleteObject"),
+    },
+}
+"""Rights that a resource's handler asks for where the template has this property, which it has not."""
+
+
+def handled(type_: str) -> set[str]:
+    """What CloudFormation's handlers of a type ask for, as AWS publishes it with each type.
+
+    https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html (handlers)
+    """
+    handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", type_).schema["handlers"]
+    return {each for way in ("create", "read", "update", "delete") for each in handlers[way]["permissions"]}
+
+
+def test_it_is_small_enough_for_a_managed_policy() -> None:
+    """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html: 6,144 characters, white space not counted."""
+    assert len(re.sub(r"\s", "", FILE.read_text())) <= 6_144
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_cloudformation_may_do_with_it_what_the_template_asks_for(type_: str) -> None:
+    unused = UNUSED.get(type_, {})
+    assert [name for name in unused if name in TEMPLATE.read_text()] == []
+    spared = [pattern for patterns in unused.values() for pattern in patterns]
+    wanted = {action for action in handled(type_) if not any(fnmatchcase(action, pattern) for pattern in spared)}
+    assert len(wanted) >= 2
+    assert sorted(action for action in wanted if not allows(action)) == []
+
+
+def test_every_right_is_one_that_something_needs() -> None:
+    """Of CloudFormation's part; the commands' part is compared with their calls where a deploy is cut."""
+    asked = {action for type_ in TYPES for action in handled(type_)}
+    for statement in json.loads(FILE.read_text())["Statement"]:
+        if statement["Sid"] in ("OfTheStack", "KeysOfTheStack"):
+            assert [a for a in statement["Action"] if not any(fnmatchcase(each, a) for each in asked)] == []
+
+
+def test_it_is_about_nothing_but_ours() -> None:
+    """What names no resource only looks, or is bounded by a condition."""
+    for statement in json.loads(FILE.read_text())["Statement"]:
+        resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
+        wide = [each for each in resources if "gateway-" not in each and "restapis" not in each]
+        if wide and "Condition" not in statement:
+            assert all(re.match(r"\w+:(Get|List|Describe)", action) for action in statement["Action"]), statement["Sid"]
+
+
+@pytest.mark.parametrize("action", ["dynamodb:DeleteTable", "kms:ScheduleKeyDeletion", "s3:DeleteBucket", "sqs:DeleteQueue"])
+def test_what_holds_money_is_taken_away_by_the_stack_alone(action: str) -> None:
+    found: list[Any] = [s for s in json.loads(FILE.read_text())["Statement"] if action in s["Action"]]
+    assert len(found) == 1
+    assert found[0]["Condition"] == {"ForAnyValue:StringEquals": {"aws:CalledVia": "cloudformation.amazonaws.com"}}
+
+
+def test_an_api_call_is_known_by_the_right_that_it_needs() -> None:
+    assert actions("s3", "HeadBucket") == {"s3:ListBucket"}
+    assert actions("apigateway", "ImportRestApi") == {"apigateway:POST"}
+    assert actions("lambda", "CreateFunction") == {"lambda:CreateFunction", "iam:PassRole"}
+    assert not allows("iam:AttachRolePolicy") and not allows("lambda:InvokeFunction") and allows("s3:GetBucketTagging")
