@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
+from zlib import crc32
 
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.wiring import services
@@ -37,3 +39,12 @@ def larger_than_each(shop: Shop) -> tuple[str, str, str]:
     shop.turn()
     assert booked(shop, first, "eth") < 16 * ETHER // 10
     return shop.withdraw("2"), first, second
+
+
+def asked_of_both(ask: Callable[[], str], least: int) -> list[str]:
+    """The ids of `least` withdrawals or a few more: until each of two slots has one. Random ids say which slot they belong to: six
+    belong to the same 1 time in 32."""
+    asked = [ask() for _ in range(least)]
+    while len({crc32(id.encode()) % 2 for id in asked}) < 2:
+        asked.append(ask())
+    return asked
