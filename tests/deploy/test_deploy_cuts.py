@@ -41,7 +41,7 @@ def test_a_cut_deploy_that_is_run_again_ends_as_an_uncut_one(tmp_path: Path, fir
     found = cut("deploy", tmp_path, 500 if first else NEVER, first, operations)
     assert found["left"] == {}
     cuts = [name.split(" ", 1)[1].split(":")[0] for name in found["cuts"]]
-    assert len(cuts) == (2 if first else 1) and operations in cuts
+    assert (len(cuts) > 1) is (first > 0) and operations in cuts
     stands = found["stands"]
     assert (len(stands["functions"]), len(stands["apis"]), len(stands["mappings"]), stands["locks"]) == (22, 1, 9, [])
     assert len({each["CodeSha256"] for each in stands["functions"].values()}) == 1
