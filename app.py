@@ -195,9 +195,10 @@ def compare(event: SQSEvent) -> dict[str, Any]:
     return batches.run(event, worker.handle)
 
 
-@app.on_sqs_message(queue=_settings.queue("payouts.fifo"), batch_size=1)
+@app.on_sqs_message(queue=_settings.queue("payouts.fifo"), batch_size=1, maximum_concurrency=20)
 def payout(event: SQSEvent) -> None:
-    """A payment wants to be built, signed, sent or settled. One at a time per hot wallet: the queue groups by wallet.
+    """A payment wants to be built, signed, sent or settled. One at a time per hot wallet: the queue groups by wallet. Sixteen
+    networks have one each, and more where slots are added.
 
     One message each: a batch of a FIFO queue may hold several of one wallet, whose order only a function that handles them one
     after the other keeps, and one that failed would have to fail all behind it. A wallet's payments gain nothing by that.
@@ -208,9 +209,10 @@ def payout(event: SQSEvent) -> None:
     batches.one_by_one(event, worker.handle)
 
 
-@app.on_sqs_message(queue=_settings.queue("collections.fifo"), batch_size=1)
+@app.on_sqs_message(queue=_settings.queue("collections.fifo"), batch_size=1, maximum_concurrency=8)
 def collect(event: SQSEvent) -> None:
-    """Coins want to leave a deposit address: what alone opens the seed. One at a time per address: the queue groups by it.
+    """Coins want to leave a deposit address: what alone opens the seed. One at a time per address: the queue groups by it. Eight
+    addresses at once: each asks nodes, which have limits.
 
     One message each, as with payments; and the seed is open for one address at a time.
     """

@@ -52,7 +52,7 @@ class Record(Model):
         for stored, value in attribute_values.items():
             name = names.get(stored, stored)
             attribute = attributes.get(name)
-            if attribute is not None and value and NULL not in value:
+            if attribute is not None and attribute.attr_name == stored and value and NULL not in value:
                 item.attribute_values[name] = attribute.deserialize(attribute.get_value(value))
         return item
 

@@ -34,7 +34,7 @@ def deploy(args: argparse.Namespace) -> int:
     import boto3
 
     from infra.deploy import topic_problem
-    from infra.deployment import function_settings, standing
+    from infra.deployment import function_settings
     from infra.deployment.bucket import bucket_of, make_bucket
     from infra.deployment.lock import locked
     from infra.deployment.plan import plan
@@ -46,11 +46,7 @@ def deploy(args: argparse.Namespace) -> int:
         return _check(bucket, args.stage)
     if problem := topic_problem(args.stage, args.alarm_topic):
         raise CanNot(problem)
-    client = boto3.client("lambda")
-    room = function_settings.demand_room(client, args.stage)
-    if stopped := function_settings.stopped(client, sorted(standing.look(boto3, args.stage).functions)):
-        raise CanNot(f"{len(stopped)} functions are stopped, and a deploy would start them: start-functions, if that is meant")
-    for line in (*plan(boto3, bucket, args.stage), room):
+    for line in (*plan(boto3, bucket, args.stage), function_settings.demand_room(boto3.client("lambda"), args.stage)):
         print(line)
     if not args.yes:
         _ask()
@@ -116,6 +112,7 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:
     stage, client = args.stage, session.client("lambda")
     prepare(args)
     lock.demand()
+    stopped = function_settings.stopped(client, standing.function_names(client, stage))
     recorded = deploy_code(session, lock.bucket, lock, _tell, PROJECT)
     wanted = mappings.consumers(stage)
     surplus = mend.too_many(wanted, standing.look(session, stage), recorded)
@@ -123,7 +120,9 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:
     for each in surplus:
         print(f"{each.function}: the mapping {each.uuid} of {each.queue} was one too many, and is gone")
     mappings.heed(client, wanted, mappings.standing(client, [each.function for each in wanted]))
-    function_settings.settle(client, stage, sorted(standing.look(session, stage).functions))
+    function_settings.settle(client, stage, standing.function_names(client, stage))
+    if stopped:  # new ones, too
+        function_settings.stop(client, standing.function_names(client, stage))
     lock.demand()
     gateway_answers.put_answers(next(each["rest_api_id"] for each in recorded if each["resource_type"] == "rest_api"))
     left = migrate(args)

@@ -81,25 +81,50 @@ def mappings(args: argparse.Namespace) -> int:
 
 
 def stop_functions(args: argparse.Namespace) -> int:
-    """Have no function called any more, the API included, until `start-functions`. What runs ends within five minutes."""
+    """Have no function called any more, the API included, until `start-functions`. What runs ends within five minutes.
+
+    The exit code is 1 while one is called, or a deploy is under way, which may make new ones.
+    """
+    import sys
+
     import boto3
+    from botocore.exceptions import ClientError
 
     from infra.deployment import function_settings, standing
+    from infra.deployment.bucket import bucket_of
+    from infra.deployment.lock import locked
 
-    functions = sorted(standing.look(boto3, args.stage).functions)
-    function_settings.stop(boto3.client("lambda"), functions)
-    print(f"{len(functions)} functions of stage {args.stage} are stopped")
-    return 0
+    client = boto3.client("lambda")
+    functions = standing.function_names(client, args.stage)
+    left = function_settings.stop(client, functions)
+    try:
+        with locked(bucket_of(boto3), args.stage, print):  # a deploy makes new functions
+            left = function_settings.stop(client, functions)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchBucket":  # nobody has deployed with the command
+            raise
+    for function, said in left.items():
+        print(f"{function} is still called: {said}", file=sys.stderr)
+    print(f"{len(functions) - len(left)} functions of stage {args.stage} are stopped")
+    return 1 if left else 0
 
 
 def start_functions(args: argparse.Namespace) -> int:
-    """Have functions called, and give them their concurrency, loops and retries. Run it after each `chalice deploy`."""
+    """Have functions called, and give them their concurrency, loops and retries. Run it after each `chalice deploy`.
+
+    The exit code is 1 where the account has no room for the reserve of some: they are called without.
+    """
+    import sys
+
     import boto3
 
     from infra.deployment import function_settings, standing
 
-    client, functions = boto3.client("lambda"), sorted(standing.look(boto3, args.stage).functions)
-    function_settings.demand_room(client, args.stage)
-    function_settings.settle(client, args.stage, functions)
+    client = boto3.client("lambda")
+    functions = standing.function_names(client, args.stage)
+    function_settings.settle(client, args.stage, functions, start=True)
+    said = list(function_settings.wrong(client, args.stage, functions))
+    for line in said:
+        print(line, file=sys.stderr)
     print(f"{len(functions)} functions of stage {args.stage} are called")
-    return 0
+    return 1 if said else 0

@@ -43,6 +43,12 @@ class Client(TypedAWSClient):
             self._sleep(self.DELAY_TIME)
         raise AssertionError("unreachable")
 
+    def delete_function_concurrency(self, function_name: str) -> None:
+        """Leave it: Chalice would start functions that an operator has stopped, and take the reserve of those that pay.
+
+        `function_settings` sets it behind Chalice.
+        """
+
     def _update_function_code(self, *arguments: Any, **named: Any) -> Any:
         for left in reversed(range(TRIES)):
             try:

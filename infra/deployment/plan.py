@@ -8,7 +8,7 @@ from typing import Any
 from chalicelib.settings import APP
 from infra import mappings
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import index_steps, standing
+from infra.deployment import function_settings, index_steps, standing
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
 from infra.deployment.mend import too_many
@@ -23,6 +23,7 @@ def plan(session: Any, bucket: Bucket, stage: str) -> list[str]:
         iter([f"account {bucket.owner}, region {bucket.region}, as {bucket.caller}"]),
         _stack(session, stage),
         _functions(found, stage),
+        _stopped(session.client("lambda"), found),
         _api(found, bucket),
         _queues(found, stage),
         iter(["then: what API Gateway answers by itself, records of older versions, a check of all that stands"]),
@@ -49,6 +50,11 @@ def _functions(found: Standing, stage: str) -> Iterator[str]:
     yield f"functions: {len(new)} new, {len(wanted) - len(new)} updated, one after the other"
     if gone:
         yield f"  removed where Chalice made them: {', '.join(sorted(gone))}"
+
+
+def _stopped(client: Any, found: Standing) -> Iterator[str]:
+    if stopped := function_settings.stopped(client, sorted(found.functions)):
+        yield f"  {len(stopped)} are stopped, and stay so: start-functions has them called again"
 
 
 def _api(found: Standing, bucket: Bucket) -> Iterator[str]:

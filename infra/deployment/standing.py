@@ -63,6 +63,11 @@ def look(session: Any, stage: str) -> Standing:
     )
 
 
+def function_names(client: Any, stage: str) -> list[str]:
+    """The functions of a stage that stand. `client` is Lambda's: nothing else is asked. Raises botocore's ClientError."""
+    return sorted(each.name for each in _functions(client, stage))
+
+
 def declared(stage: str) -> list[str]:
     """The functions of app.py, by Lambda's names."""
     from app import app

@@ -87,9 +87,14 @@ def forget_after(bucket: Bucket, stage: str, versions: Versions, target: Version
 
 
 def before(versions: Versions, running: Iterable[str], stage: str) -> Version:
-    """The version to go back to from what functions run; after a cut, that cut's goal. Raises CanNot where none is kept."""
+    """The version to go back to from what functions run; after a cut, that cut's goal. Raises CanNot where none is kept.
+
+    What is not known is a deploy that did not come to its end, whose predecessor is the newest that is known.
+    """
     if versions.goal is not None:
         return next(each for each in versions.known if each.code == versions.goal)
+    if versions.known and set(running) - {each.code for each in versions.known}:
+        return versions.known[-1]
     places = [place for place, each in enumerate(versions.known) if each.code in set(running)]
     newest = max(places, default=len(versions.known))
     if newest == 0:

@@ -131,8 +131,8 @@ def test_what_queues_may_take_leaves_the_api_its_part() -> None:
         "compare": 16,
         "tick": 20,
         "record": 8,
-        "payout": None,
-        "collect": None,
+        "payout": 20,
+        "collect": 8,
     }
 
 

@@ -26,7 +26,7 @@ from infra.deployment import mend, record
 from infra.deployment.bucket import bucket_of, make_bucket
 from infra.deployment.chalice_client import TRIES, Client
 from infra.deployment.check import check
-from infra.deployment.lock import Lock
+from infra.deployment.lock import Lock, locked
 from infra.deployment.plan import plan
 from infra.deployment.standing import Function, QueueMapping, Standing, look
 from infra.local import repairs
@@ -69,20 +69,31 @@ def test_it_shows_what_it_will_do_and_does_nothing_unless_told(
     assert main(["--stage", STAGE, "deploy", "--alarm-topic", topic]) == 1
     told = capsys.readouterr()
     assert "stack gateway-prod: new" in told.out and "functions: 22 new, 0 updated" in told.out and "a new URL" in told.out
-    assert "concurrency: 34 of 1000 in reserve" in told.out
+    assert "concurrency: 46 of 1000 in reserve" in told.out
     assert told.err.startswith("nothing was done") and ("--yes" in told.err) is (answer is None)
     assert boto3.client("s3").list_buckets()["Buckets"] == []
 
 
-def test_a_deploy_starts_nothing_that_was_stopped(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """While tables are brought back nothing may run: Chalice takes away the bound that holds a function."""
+def test_a_deploy_tells_what_is_stopped_and_leaves_it_so(
+    topic: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While tables are brought back nothing may run, whatever is deployed meanwhile."""
     make_function("gateway-prod-payout", "2")
     assert main(["--stage", STAGE, "stop-functions"]) == 0
-    assert main(["--stage", STAGE, "deploy", "--yes", "--alarm-topic", topic]) == 1
-    assert "1 functions are stopped, and a deploy would start them" in capsys.readouterr().err
+    monkeypatch.setattr(deploying, "_deploy", lambda *_: 0)
+    assert main(["--stage", STAGE, "deploy", "--yes", "--alarm-topic", topic]) == 0
+    assert "1 are stopped, and stay so" in capsys.readouterr().out
     assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 0
     assert main(["--stage", STAGE, "start-functions"]) == 0
-    assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 8
+    assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 20
+
+
+def test_a_stop_beside_a_deploy_says_that_new_functions_may_come(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    make_function("gateway-prod-payout", "2")
+    with locked(make_bucket(boto3), STAGE, print):
+        assert main(["--stage", STAGE, "stop-functions"]) == 1
+    assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 0
+    assert "deploy" in capsys.readouterr().err
 
 
 def test_an_account_without_room_is_not_deployed_to(
@@ -258,7 +269,7 @@ def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPa
         "the stack gateway-prod was made of another template than infra/template.yaml",
         "gateway-prod-old is deployed, and app.py does not name it",
         "functions run 2 different versions",
-        "gateway-prod-payout: it has a reserve of nothing, not of 8",
+        "gateway-prod-payout: it has a reserve of nothing, not of 20",
         "the rule gateway-prod-rates-event is not enabled",
         "the rule gateway-prod-archive-event starts nothing",
         "the shared record is not what stands: ",

@@ -102,7 +102,9 @@ def test_it_is_about_nothing_but_ours() -> None:
         resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
         wide = [each for each in resources if "gateway-" not in each and "restapis" not in each]
         if wide and "Condition" not in statement:
-            assert all(re.match(r"\w+:(Get|List|Describe)", action) for action in statement["Action"]), statement["Sid"]
+            assert all(re.match(r"\w+:(Get|List|Describe|RequestServiceQuota)", action) for action in statement["Action"]), (
+                statement["Sid"]
+            )
 
 
 @pytest.mark.parametrize("action", ["dynamodb:DeleteTable", "kms:ScheduleKeyDeletion", "s3:DeleteBucket", "sqs:DeleteQueue"])
@@ -117,3 +119,8 @@ def test_an_api_call_is_known_by_the_right_that_it_needs() -> None:
     assert actions("apigateway", "ImportRestApi") == {"apigateway:POST"}
     assert actions("lambda", "CreateFunction") == {"lambda:CreateFunction", "iam:PassRole"}
     assert not allows("iam:AttachRolePolicy") and not allows("lambda:InvokeFunction") and allows("s3:GetBucketTagging")
+
+
+@pytest.mark.parametrize("action", ["cloudformation:ContinueUpdateRollback", "servicequotas:RequestServiceQuotaIncrease"])
+def test_what_our_own_messages_advise_is_allowed(action: str) -> None:
+    assert allows(action, directly=True)

@@ -170,7 +170,9 @@ def test_which_version_is_before() -> None:
     one, two, three = (Version(checksum(name), "", {}) for name in ("one", "two", "three"))
     whole = Versions((one, two, three))
     assert before(whole, {three.code}, STAGE) == two
-    assert before(whole, {three.code, two.code}, STAGE) == two, "a deploy that was cut"
+    assert before(whole, {three.code, two.code}, STAGE) == two, "a rollback that was cut, and its goal lost"
+    assert before(whole, {three.code, "four"}, STAGE) == three, "a deploy that was cut: no version is known before its end"
+    assert before(Versions((one,)), {one.code, "two"}, STAGE) == one
     assert before(whole, {"of a plain chalice deploy"}, STAGE) == three
     assert before(Versions((one, two, three), goal=one.code), {one.code}, STAGE) == one
     for known in ((), (one,)):

@@ -126,6 +126,7 @@ def test_items_are_written_and_read_as_pynamodb_does_it(models: Models, record: 
 
 def test_what_an_item_lacks_has_its_default_and_what_nobody_knows_is_passed_over(models: Models) -> None:
     raw = {"pk": {"S": "pool#a"}, "sk": {"S": "-"}, "ceiling": {"NULL": True}, "newer": {"S": "of a later version"}}
+    raw |= {"count_": {"N": "7"}}  # another attribute that is called as Python calls ours
     for read in (models.counter.from_raw_data(raw), Model._instantiate.__func__(models.counter, raw)):
         assert read.attribute_values == {"pk": "pool#a", "sk": "-", "count_": 0}
     with pytest.raises(ValueError, match="f_unknown"):
