@@ -49,7 +49,8 @@ function One({ coin, again }) {
     ]} /><//>
     <${Card} title="Thresholds and limits"><${Limits} coin=${coin} /><//>
     ${can("coins:write")
-      && html`<${Card} title="Change"><${Change} key=${JSON.stringify(coin.settings)} coin=${coin} again=${again} tell=${tell} />
+      && html`<${Card} title="Change">
+        <${Change} key=${JSON.stringify(coin.settings)} coin=${coin} again=${again} tell=${tell} />
         ${told && html`<${Notice} tone="good">${told}<//>`}<//>`}`;
 }
 
