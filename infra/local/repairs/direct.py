@@ -193,7 +193,11 @@ def _plain(value: Any) -> Any:
     if kind is DynamoType:
         return {value.type: value.value} if value.type in _PLAIN_TYPES else _slowly(value)
     if kind is dict or kind is LimitedSizeDict:
-        return {name: _plain(inner) for name, inner in value.items()}
+        return {
+            # An attribute of an item, mostly: told here, without a call for it and another for its value.
+            name: {inner.type: inner.value} if type(inner) is DynamoType and inner.type in _PLAIN_TYPES else _plain(inner)
+            for name, inner in value.items()
+        }
     if kind is list:
         return [_plain(inner) for inner in value]
     return _slowly(value)
