@@ -17,6 +17,7 @@ import logging
 import os
 import shutil
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -47,7 +48,8 @@ class Forks:
     on: bool = False
 
     def around(self, operation: str, call: Callable[[], Any]) -> Any:
-        if not self.on:
+        # The lock is renewed in a thread of its own, once a minute: a process that is forked there has no main thread to go on.
+        if not self.on or threading.current_thread() is not threading.main_thread():
             return call()
         self.calls.append(operation)
         number = len(self.calls)
