@@ -14,6 +14,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from chalicelib.store.newer import attributes_after
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable, Unstorable
 
@@ -36,18 +37,18 @@ def saved(plan: Any) -> bool:
     Raises Conflict, Occupied, Unavailable, Unstorable, botocore's errors.
     """
     checks, deletes, puts, updates = plan.owners
-    if checks or deletes or updates or len(puts) != 1 or not _may_be_plain(puts[0]):
+    if checks or deletes or len(puts) + len(updates) != 1 or not _may_be_plain(*puts, *updates):
         return False
-    (request,) = plan.transaction._put_items
+    (request,) = plan.transaction._put_items or plan.transaction._update_items
     asked = {name: value for name, value in request.items() if name != "ReturnValuesOnConditionCheckFailure"}
     client = plan.models.connection.client
     try:
-        client._make_api_call("PutItem", asked)
+        client._make_api_call("PutItem" if puts else "UpdateItem", asked)
     except ClientError as error:
         code = error.response["Error"]["Code"]
         if code == "ConditionalCheckFailedException":
             if not _is_ours(client, asked, error):
-                raise Conflict(puts[0]) from error
+                raise Conflict((*puts, *updates)[0]) from error
         elif code in BUSY:
             raise Occupied from error
         elif code == "ValidationException":
@@ -98,9 +99,11 @@ def _is_ours(client: Any, asked: dict[str, Any], error: ClientError) -> bool:
     """Whether an earlier try, whose answer was lost, stored the very item."""
     if not error.response.get("ResponseMetadata", {}).get("RetryAttempts"):
         return False
-    key = {name: asked["Item"][name] for name in ("pk", "sk")}
+    stored = attributes_after(asked) if "Key" in asked else asked["Item"]
+    key = asked.get("Key") or {name: stored[name] for name in ("pk", "sk")}
     try:
         found = client._make_api_call("GetItem", {"TableName": asked["TableName"], "Key": key, "ConsistentRead": True})
     except ClientError as unread:
         raise Unavailable("the store did not answer") from unread
-    return bool(found.get("Item") == asked["Item"])
+    item = found.get("Item", {})
+    return all(item.get(name) == value for name, value in stored.items())

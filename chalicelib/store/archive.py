@@ -53,7 +53,7 @@ class Archived:
 
     def keep(self, records: Sequence[Any], /) -> str:
         """Write, read back, compare. Raises Unavailable, NotKept."""
-        rows = [{"kind": type(record).__name__, "item": self._models.item(record, whole=True).serialize()} for record in records]
+        rows = [{"kind": type(record).__name__, "item": self._models.kept(record)} for record in records]
         content = json.dumps({"format": _FORMAT, "rows": rows}, separators=(",", ":"), sort_keys=True).encode()
         digest = hashlib.sha256(content).digest()
         name = _name(digest)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
+import threading
 import types
 from collections.abc import Mapping
 from functools import cache
@@ -22,6 +23,13 @@ from chalicelib.domain.money import MAX_DIGITS, UNBOUNDED
 _HINTS: dict[Any, dict[str, Any]] = {}
 
 
+class _Read(threading.local):
+    newer = False
+
+
+_READ = _Read()
+
+
 def hints(kind: Any) -> dict[str, Any]:
     """Resolved types of a dataclass's fields, in order; resolved once."""
     if kind not in _HINTS:
@@ -31,7 +39,7 @@ def hints(kind: Any) -> dict[str, Any]:
 
 
 @cache
-def _bare(hint: Any) -> tuple[Any, bool]:
+def bare(hint: Any) -> tuple[Any, bool]:
     """The type behind NewType and Optional, and whether None is allowed."""
     optional = False
     if get_origin(hint) in (Union, types.UnionType):
@@ -58,12 +66,15 @@ def plain(value: Any) -> Any:
 
 def shaped(hint: Any, value: Any) -> Any:
     """The opposite of `plain`: `value` as the type `hint` says."""
-    hint, _ = _bare(hint)
+    hint, _ = bare(hint)
     if value is None:
         return None
     origin = get_origin(hint)
     if dataclasses.is_dataclass(hint):
-        return hint(**{name: shaped(h, value[name]) for name, h in hints(hint).items() if name in value})  # type: ignore[operator]
+        known = {name: shaped(h, value[name]) for name, h in hints(hint).items() if name in value}
+        if len(known) < len(value):
+            _READ.newer = True
+        return hint(**known)  # type: ignore[operator]
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return hint(value)
     if origin is tuple:
@@ -73,6 +84,12 @@ def shaped(hint: Any, value: Any) -> Any:
     return value
 
 
+def read_newer() -> bool:
+    """Whether this thread has read, since it was asked last, nested values with members that this version does not know."""
+    newer, _READ.newer = _READ.newer, False
+    return newer
+
+
 class NestedAttribute(Attribute[Any]):
     """A nested value, as one JSON text; read back as the field's type."""
 
@@ -80,13 +97,13 @@ class NestedAttribute(Attribute[Any]):
 
     def __init__(self, hint: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._hint = hint
+        self.hint = hint
 
     def serialize(self, value: Any) -> str:
         return json.dumps(plain(value), separators=(",", ":"))
 
     def deserialize(self, value: str) -> Any:
-        return shaped(self._hint, json.loads(value))
+        return shaped(self.hint, json.loads(value))
 
 
 class UnitsAttribute(NumberAttribute):
@@ -104,20 +121,20 @@ class UnitsAttribute(NumberAttribute):
 
 def attribute_for(name: str, hint: Any) -> Attribute[Any]:
     """The pynamodb attribute that keeps a field of type `hint`."""
-    bare, optional = _bare(hint)
+    kind, optional = bare(hint)
     if UNBOUNDED in getattr(hint, "__metadata__", ()):
         return UnitsAttribute(attr_name=name, null=optional)
-    if bare is str or get_origin(bare) is Literal:
+    if kind is str or get_origin(kind) is Literal:
         return UnicodeAttribute(attr_name=name, null=optional)
-    if bare is bool:
+    if kind is bool:
         return BooleanAttribute(attr_name=name, null=optional)
-    if bare is bytes:
+    if kind is bytes:
         return BinaryAttribute(legacy_encoding=False, attr_name=name, null=optional)
-    if bare in (int, float):
+    if kind in (int, float):
         return NumberAttribute(attr_name=name, null=optional)
-    return NestedAttribute(bare, attr_name=name, null=optional)
+    return NestedAttribute(kind, attr_name=name, null=optional)
 
 
 def optional(hint: Any) -> bool:
     """Whether None is a value of this field."""
-    return _bare(hint)[1]
+    return bare(hint)[1]

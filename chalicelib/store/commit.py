@@ -253,10 +253,11 @@ def _check_in(plan: _Plan, change: AtEpoch | AtPart | Dropped | Still | Absent) 
 
 
 def _save(plan: _Plan, change: Change, record: Any) -> None:
-    item: Any = plan.models.item(record)
-    model: Any = type(item)
-    condition = model.pk.does_not_exist() if record.version == 1 else model.f_version == record.version - 1
-    plan.put(change, item, condition)
+    if record.version > 1:
+        plan.raw(change, "update", plan.models.over(record))
+        return
+    item = plan.models.item(record)
+    plan.put(change, item, type(item).pk.does_not_exist())
 
 
 def _add(plan: _Plan, change: Add | Take) -> None:

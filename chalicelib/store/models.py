@@ -7,6 +7,7 @@ import logging
 import threading
 import zlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any, ClassVar
 
 from pynamodb.attributes import Attribute, BinaryAttribute, NumberAttribute, UnicodeAttribute
@@ -18,6 +19,7 @@ from pynamodb.models import Model
 from chalicelib.settings import Settings
 from chalicelib.store import brevity, codec
 from chalicelib.store.indexes import indexed_attributes
+from chalicelib.store.newer import NOTHING, Newer, Unknown, text_with_unknown, update_over
 from chalicelib.store.schema import where_is
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,8 @@ class Record(Model):
     sk = UnicodeAttribute(range_key=True)
     unbounded: ClassVar[tuple[str, ...]] = ()
     """Attributes of `domain.money.Units`."""
+    unknown: Unknown = NOTHING
+    """What this version does not know of the item that was read."""
     _with_defaults: ClassVar[list[tuple[str, Attribute[Any]]]]
 
     # The same as pynamodb's own, for attributes that are plain: theirs goes through every descriptor twice, which is half of the
@@ -48,13 +52,22 @@ class Record(Model):
         item = cls.__new__(cls)
         item.attribute_values = {name: attribute.default for name, attribute in cls._defaults()}
         names: dict[str, str] = cls._dynamo_to_python_attrs  # type: ignore[attr-defined]  # pynamodb declares it for itself alone
-        attributes = cls.get_attributes()
+        attributes, strange = cls.get_attributes(), {}
         for stored, value in attribute_values.items():
             name = names.get(stored, stored)
             attribute = attributes.get(name)
-            if attribute is not None and attribute.attr_name == stored and value and NULL not in value:
+            if attribute is None or attribute.attr_name != stored:
+                strange[stored] = value
+            elif value and NULL not in value:
                 item.attribute_values[name] = attribute.deserialize(attribute.get_value(value))
+        if codec.read_newer() or strange:
+            item.unknown = Unknown(cls._nested_texts(attribute_values), strange)
         return item
+
+    @classmethod
+    def _nested_texts(cls, attribute_values: dict[str, dict[str, Any]]) -> dict[str, str]:
+        nested = [each.attr_name for each in cls.get_attributes().values() if isinstance(each, codec.NestedAttribute)]
+        return {name: attribute_values[name]["S"] for name in nested if "S" in attribute_values.get(name, ())}
 
     @classmethod
     def _defaults(cls) -> list[tuple[str, Attribute[Any]]]:
@@ -115,6 +128,7 @@ class Models:
         self._of: dict[type, type[Record]] = {}
         self._known: set[str] = set()
         self._lock = threading.Lock()
+        self.newer = Newer()
         self.whole: Whole = _no_archive
         """Reads what a stub stands for."""
         self.work: type[WorkItem] = self._bind(WorkItem, "work")
@@ -178,10 +192,69 @@ class Models:
             values |= where.indexed(record)
         if where.packed and self._settings.packed_records:
             text = values.pop(f"f_{where.packed}")
-            values[PACKED] = zlib.compress(self._packing(kind).serialize(text).encode(), 9)
+            values[PACKED] = _packed(self._packing(kind).serialize(text))
         if not whole:
             values = brevity.shortened(kind, values, repeated=self._settings.short_records)
         return self.of(kind)(where.pk(record), where.sk(record), **values)
+
+    def over(self, record: Any) -> dict[str, Any]:
+        """The part of a transaction that stores `record` over its version before, and keeps what a newer service put there.
+
+        Raises botocore's errors, where the item has to be read for that.
+        """
+        kind, before = type(record), record.version - 1
+        item = self.item(record)
+        place = (item.Meta.table_name, item.pk, item.sk)
+        unknown = self.newer.of(place, before, lambda: self._read(kind, place))
+        known = _attribute_names(type(item))
+        values = item.serialize()
+        if unknown:
+            self._add_unknown(kind, values, unknown)
+            nested = {name: self._nested_text(kind, name, values) for name in unknown.nested}
+            kept = {name: text for name, text in nested.items() if text is not None}
+            self.newer.remember(place, record.version, Unknown(kept, unknown.attributes))
+            if unknown.archived:  # an update of its stub finds none of them there
+                values = {**unknown.attributes, **values}
+                known = (*known, *(name for name in unknown.attributes if name not in known))
+        return update_over(place[0], known, values)
+
+    def kept(self, record: Any) -> dict[str, Any]:
+        """The whole item of a record that is archived, in DynamoDB's JSON, with what a newer service put there.
+
+        Raises botocore's errors, where the item has to be read for that.
+        """
+        kind, item = type(record), self.item(record, whole=True)
+        place = (item.Meta.table_name, item.pk, item.sk)
+        unknown = self.newer.of(place, _version(record), lambda: self._read(kind, place))
+        values = item.serialize()
+        self._add_unknown(kind, values, unknown)
+        return {**unknown.attributes, **values}
+
+    def _add_unknown(self, kind: type, values: dict[str, Any], unknown: Unknown) -> None:
+        for name, before in unknown.nested.items():
+            now = self._nested_text(kind, name, values)
+            if now is None:
+                continue
+            text = text_with_unknown(codec.hints(kind)[name], before, now)
+            if name in values:
+                values[name] = {"S": text}
+            else:
+                values[PACKED] = {"B": _packed(text)}
+
+    def _nested_text(self, kind: type, name: str, values: dict[str, Any]) -> str | None:
+        """The JSON text of a nested field in an item; None where the field is not in it."""
+        if name in values:
+            return str(values[name]["S"])
+        if name == where_is(kind).packed and PACKED in values:
+            return zlib.decompress(values[PACKED]["B"]).decode()
+        return None
+
+    def _read(self, kind: type, place: tuple[str, str, str]) -> None:
+        table, pk, sk = place
+        asked = {"TableName": table, "Key": {"pk": {"S": pk}, "sk": {"S": sk}}, "ConsistentRead": True}
+        found = self.connection.client._make_api_call("GetItem", asked).get("Item")
+        if found is not None:
+            self.record(kind, self.of(kind).from_raw_data(found))
 
     def record(self, kind: type, item: Any) -> Any:
         """The record that an item of its model stores, or stands for. Raises LookupError, with an alarm, for one that belongs at
@@ -192,7 +265,10 @@ class Models:
         stored = item.attribute_values  # not by its descriptors: they take half of the time of reading an item
         values = {name: stored.get(f"f_{name}") for name in names}
         if stored.get(PACKED) is not None:
-            values[where_is(kind).packed] = self._packing(kind).deserialize(zlib.decompress(stored[PACKED]).decode())
+            text = zlib.decompress(stored[PACKED]).decode()
+            values[where_is(kind).packed] = self._packing(kind).deserialize(text)
+            if codec.read_newer():
+                item.unknown = Unknown({**item.unknown.nested, where_is(kind).packed: text}, item.unknown.attributes)
         for name, tell in where_is(kind).repeated.items():
             if values[name] is None:
                 values[name] = tell(stored)
@@ -203,6 +279,8 @@ class Models:
         if where.pk(found) != item.pk or where.sk(found) != item.sk:
             log.error("ALARM the %s at %s / %s is another one's: it was altered", kind.__name__, item.pk, item.sk)
             raise LookupError(f"the {kind.__name__} at {item.pk} / {item.sk} is another one's")
+        if item.unknown:
+            self.newer.remember((item.Meta.table_name, item.pk, item.sk), _version(found), item.unknown)
         return found
 
     def _packing(self, kind: type) -> Attribute[Any]:
@@ -218,9 +296,25 @@ class Models:
         if any(getattr(found, field) != value for field, value in said.items()):
             log.error("ALARM the %s at %s / %s is not that of the archive", kind.__name__, item.pk, item.sk)
             raise LookupError(f"the {kind.__name__} at {item.pk} / {item.sk} is not the archived one")
+        self.newer.archived((item.Meta.table_name, item.pk, item.sk), found.version)
         if "archives" in codec.hints(kind):
             return dataclasses.replace(found, archives=(name, *(found.archives or ())))
         return found
+
+
+@cache
+def _attribute_names(model: type[Record]) -> tuple[str, ...]:
+    """What items of a model may have beside their key."""
+    return tuple(each.attr_name for each in model.get_attributes().values() if each.attr_name not in ("pk", "sk"))
+
+
+def _version(record: Any) -> int:
+    """Of a record; 0 of one that is written once, and never over."""
+    return int(getattr(record, "version", 0))
+
+
+def _packed(text: str) -> bytes:
+    return zlib.compress(text.encode(), 9)
 
 
 def _no_archive(kind: type, name: str, pk: str, sk: str) -> Any:

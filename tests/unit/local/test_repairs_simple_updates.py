@@ -1,4 +1,4 @@
-"""Updates that only set and add go a short way through moto: it leaves behind and answers what moto's own way does."""
+"""Updates that only set, remove and add go a short way through moto: it leaves behind and answers what moto's own way does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,14 @@ def dynamodb() -> Iterator[Any]:
         client.create_table(
             TableName="t",
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk", "listed")],
+            GlobalSecondaryIndexes=[
+                {
+                    "IndexName": "lists",
+                    "KeySchema": [{"AttributeName": "listed", "KeyType": "HASH"}],
+                    "Projection": {"ProjectionType": "KEYS_ONLY"},
+                }
+            ],
             BillingMode="PAY_PER_REQUEST",
         )
         yield client
@@ -83,28 +90,42 @@ NAMES = ("n_1", "n_2", "n_3", "text")
     item=st.none() | st.dictionaries(st.sampled_from(NAMES), values),
     sets=st.dictionaries(st.sampled_from(NAMES), values),
     adds=st.dictionaries(st.sampled_from(NAMES), numbers),
+    removed=st.lists(st.sampled_from(NAMES), max_size=3, unique=True),
     returned=st.sampled_from(("NONE", "ALL_NEW", "ALL_OLD", "UPDATED_NEW")),
     condition=st.sampled_from((None, COUNTED, "attribute_not_exists(n_2)")),
     named=st.booleans(),
     together=st.booleans(),
 )
 def test_it_is_what_moto_makes_of_it(
-    dynamodb: Any, item: Any, sets: Any, adds: Any, returned: str, condition: str | None, named: bool, together: bool
+    dynamodb: Any,
+    item: Any,
+    sets: Any,
+    adds: Any,
+    removed: list[str],
+    returned: str,
+    condition: str | None,
+    named: bool,
+    together: bool,
 ) -> None:
-    assume(sets or adds)  # DynamoDB refuses an expression without a clause, moto stops at it
+    assume(sets or adds or removed)  # DynamoDB refuses an expression without a clause, moto stops at it
     assume(condition != COUNTED or "N" in (item or {}).get("n_1", {"N": ""}))  # moto stops at a text that is compared with a number
     mark = "#" if named else ""
     parts = [", ".join(f"{mark}{name} {sign}:{sign and 's'}{name}" for name in found) for found, sign in ((sets, "= "), (adds, ""))]
+    parts.insert(1, ", ".join(f"{mark}{name}" for name in removed))
     request: dict[str, Any] = {
-        "UpdateExpression": " ".join(f"{word} {part}" for word, part in zip(("SET", "ADD"), parts, strict=True) if part),
+        "UpdateExpression": " ".join(f"{word} {part}" for word, part in zip(("SET", "REMOVE", "ADD"), parts, strict=True) if part),
         "ExpressionAttributeValues": {f":s{name}": value for name, value in sets.items()} | {f":{n}": v for n, v in adds.items()},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
-    if named and (sets or adds):
-        request["ExpressionAttributeNames"] = {f"#{name}": name for name in {*sets, *adds}}
+    if not request["ExpressionAttributeValues"]:
+        del request["ExpressionAttributeValues"]
+    if named:
+        request["ExpressionAttributeNames"] = {f"#{name}": name for name in {*sets, *adds, *removed}}
     if condition is not None:
         request["ConditionExpression"] = condition
-        request["ExpressionAttributeValues"] |= {":most": {"N": "100"}} if ":most" in condition else {}
+        request["ExpressionAttributeValues"] = (
+            request.get("ExpressionAttributeValues", {}) | {":most": {"N": "100"}} if ":most" in condition else {}
+        )
     both_ways(dynamodb, item, request if together else request | {"ReturnValues": returned}, together)
 
 
@@ -123,6 +144,22 @@ def test_sums_take_the_short_way(dynamodb: Any, item: dict[str, Any] | None, tog
     assert taken
     assert (stored["n_1"], stored["n_2"]) == ({"N": "3" if item else "1"}, {"N": "1"})
     assert (stored["name"], stored["date"]) == ({"S": "y"}, {"M": {"a": {"N": "1"}}})
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_record_over_its_version_before_takes_the_short_way(dynamodb: Any, together: bool) -> None:
+    request = {
+        "UpdateExpression": "SET #0 = :0, #1 = :1, #2 = :2 REMOVE #3, #4",
+        "ConditionExpression": "#0 = :before",
+        "ExpressionAttributeNames": {"#0": "version", "#1": "listed", "#2": "name", "#3": "gone", "#4": "never"},
+        "ExpressionAttributeValues": {":before": {"N": "1"}, ":0": {"N": "2"}, ":1": {"S": "l"}, ":2": {"S": "y"}},
+    }
+    before = {"version": {"N": "1"}, "name": {"S": "x"}, "gone": {"S": "z"}, "unknown": {"S": "stays"}}
+    _, stored, taken = both_ways(dynamodb, before, request, together)
+    assert taken
+    key = {"pk": {"S": "a"}, "sk": {"S": "b"}}
+    assert stored == {**key, "version": {"N": "2"}, "name": {"S": "y"}, "listed": {"S": "l"}, "unknown": {"S": "stays"}}
+    assert dynamodb.scan(TableName="t", IndexName="lists")["Count"] == 1
 
 
 def test_a_counter_takes_the_short_way(dynamodb: Any) -> None:
@@ -144,6 +181,9 @@ def test_a_counter_takes_the_short_way(dynamodb: Any) -> None:
     [
         ({"n_1": {"N": "3"}}, {"ConditionExpression": COUNTED, "ExpressionAttributeValues": {**ONE, ":most": {"N": "3"}}}),
         ({}, {"UpdateExpression": "ADD n_1 :v REMOVE name"}),
+        ({}, {"UpdateExpression": "REMOVE n_1 ADD n_1 :v"}),
+        ({}, {"UpdateExpression": "SET listed = :v"}),
+        ({}, {"UpdateExpression": "SET listed = :v", "ExpressionAttributeValues": {":v": {"S": ""}}}),
         ({}, {"UpdateExpression": "SET n_1 = n_2 + :v"}),
         ({}, {"UpdateExpression": "SET n_1 = :v ADD n_1 :v"}),
         ({}, {"UpdateExpression": "ADD n_1 :v, n_1 :v"}),

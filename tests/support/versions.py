@@ -1,0 +1,207 @@
+"""Two versions of the service in one process, over the same tables and queues: this one, and one that comes after it.
+
+The next version is this one with the additions of `ADDITIONS`: a copy of the product's files with these edits, imported beside it.
+Of the two sets of modules one is in `sys.modules` at a time, so what a function imports when it is called is of its own version.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.stack import Client, Response, Stack
+
+ROOT = Path(__file__).parent.parent.parent
+REMARK, SAID_BY = "remark", "said_by"
+"""Members that the next version adds to an invoice's terms and to each of its payments."""
+TOUCHES = "touches"
+"""The field that the next version adds to the records of `TOUCHED`: how often it has stored one over its version before."""
+TOUCHED = ("Invoice", "Deposit", "Withdrawal")
+LATER = "later_pk"
+"""The attribute that the next version adds to invoices, for an index of its own."""
+ECHO = "echo"
+"""The kind of work that the next version opens for an invoice, and closes never."""
+NOTED = "note.made"
+"""The event that the next version tells of an invoice."""
+_TERMS_END = '    late_payments_percent: str = "0"\n\n    @property\n    def strict'
+_PAYMENT_END = (
+    "    confirmed: bool = False\n    worth: FiatValue | None = None\n\n\n@dataclass(frozen=True, slots=True)\nclass Misdirected"
+)
+_EMITTED = "    emitted: int = 0\n    version: int = 1\n"
+_SLOT = "    worth: FiatValue | None = None\n    slot: int = 0\n    version: int = 1\n"
+_OPENED = "made = [*unique, *changes, *changed(None, invoice), Open(expiry_work(invoice)), *news.emit()]"
+
+ADDITIONS: tuple[tuple[str, str, str], ...] = (
+    # A field, which each save counts up.
+    ("domain/invoices/invoices.py", _EMITTED, _EMITTED + f"    {TOUCHES}: int = 0\n"),
+    ("domain/deposits/deposits.py", _EMITTED, _EMITTED + f"    {TOUCHES}: int = 0\n"),
+    ("domain/withdrawals/withdrawals.py", _SLOT, _SLOT + f"    {TOUCHES}: int = 0\n"),
+    (
+        "domain/versions.py",
+        "    return replace(record, version=version_after(record))",
+        f"    more = {{'{TOUCHES}': record.{TOUCHES} + 1}} if hasattr(record, '{TOUCHES}') else {{}}\n"
+        "    return replace(record, version=version_after(record), **more)",
+    ),
+    (
+        "usecases/invoices/status.py",
+        "late_worth=_late_worth(before, old, new), version=version_after(before)).settled()",
+        f"late_worth=_late_worth(before, old, new), version=version_after(before), {TOUCHES}=before.{TOUCHES} + 1).settled()",
+    ),
+    # Members of nested values.
+    ("domain/invoices/terms.py", _TERMS_END, _TERMS_END.replace("\n\n", f'\n    {REMARK}: str = "next"\n\n', 1)),
+    ("domain/invoices/invoices.py", _PAYMENT_END, _PAYMENT_END.replace("\n\n\n", f'\n    {SAID_BY}: str = "next"\n\n\n', 1)),
+    # A record, a kind of work, an event.
+    (
+        "domain/invoices/invoices.py",
+        "@dataclass(frozen=True, slots=True)\nclass ExternalId:",
+        "@dataclass(frozen=True, slots=True)\nclass Note:\n    tenant: TenantId\n    id: str\n    version: int = 1\n\n\n"
+        "@dataclass(frozen=True, slots=True)\nclass ExternalId:",
+    ),
+    (
+        "store/schema.py",
+        '    "ExternalId": Kind(',
+        '    "Note": Kind("records", lambda r: f"note#{r.tenant}", lambda r: r.id),\n    "ExternalId": Kind(',
+    ),
+    (
+        "usecases/invoices/invoices.py",
+        _OPENED,
+        f'news.tell(invoice.tenant, "{NOTED}", f"note_{{invoice.id}}", 1, {{"id": invoice.id}})\n'
+        "        from chalicelib.domain.invoices.invoices import Note\n"
+        "        from chalicelib.domain.work import Work, lane_of\n\n"
+        f'        echo = Open(Work("{ECHO}", lane_of(invoice.id), "", invoice.id))\n'
+        f"        {_OPENED}\n        made += [Save(Note(invoice.tenant, invoice.id)), echo]",
+    ),
+    # A member of messages.
+    ("store/queues.py", "MessageBody=json.dumps(body), **extra", 'MessageBody=json.dumps({**body, "next": "1"}), **extra'),
+    # An attribute for an index.
+    (
+        "store/indexes.py",
+        '        "list_pk": listed_under("inv", r.tenant),\n        "status_pk"',
+        f'        "{LATER}": "later",\n        "list_pk": listed_under("inv", r.tenant),\n        "status_pk"',
+    ),
+    (
+        "store/indexes.py",
+        '    return sorted(found - {"pk", "sk"})',
+        f'    return sorted((found | {{"{LATER}"}}) - {{"pk", "sk"}})',
+    ),
+)
+
+
+def copy_of_next(root: Path) -> None:
+    """Write the next version's `app.py` and `chalicelib` below `root`. Raises AssertionError where an addition has no place."""
+    shutil.copy(ROOT / "app.py", root / "app.py")
+    shutil.copytree(ROOT / "chalicelib", root / "chalicelib", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, place, addition in ADDITIONS:
+        path = root / "chalicelib" / name
+        text = path.read_text(encoding="utf-8")
+        assert text.count(place) == 1, f"{name}: not once in it: {place}"
+        path.write_text(text.replace(place, addition), encoding="utf-8")
+
+
+class Version:
+    """The product's modules below `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self._modules: dict[str, Any] = {}
+        sys.path.insert(0, str(root))
+        try:
+            with self.active():
+                self.app: Any = importlib.import_module("app").app
+                assert Path(str(sys.modules["chalicelib"].__path__[0])).parent == root
+        finally:
+            sys.path.remove(str(root))
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """These modules are those that are imported."""
+        other = _ours()
+        _replace(other, self._modules)
+        try:
+            yield
+        finally:
+            self._modules = _ours()
+            _replace(self._modules, other)
+
+    def forget(self) -> None:
+        """As in a fresh process."""
+        with self.active():
+            importlib.import_module("chalicelib.wiring").forget()
+
+    def shift(self, milliseconds: int) -> None:
+        """Put the clock of the service forward."""
+        with self.active():
+            importlib.import_module("chalicelib.wiring").services().clock.shift_ms = milliseconds
+
+    def audit(self) -> list[Any]:
+        """What is wrong in the books, by this version."""
+        with self.active():
+            services = importlib.import_module("chalicelib.wiring").services
+            found: list[Any] = importlib.import_module("chalicelib.usecases.reconciliation.audit").audit(services().store)
+            return found
+
+
+def _ours() -> dict[str, Any]:
+    return {name: module for name, module in sys.modules.items() if name == "app" or name.partition(".")[0] == "chalicelib"}
+
+
+def _replace(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    for name in old:
+        del sys.modules[name]
+    sys.modules.update(new)
+
+
+class BothVersions(Stack):
+    """A stack whose requests and functions are each one version's: the next one's by the chance `share`, which `toss` draws.
+    Invoices are made by the next version, which adds to them."""
+
+    def __init__(self, stack: Stack, after: Version, toss: random.Random) -> None:
+        super().__init__(stack.aws, stack.app, stack.keys)
+        self._stack, self._after, self._toss = stack, after, toss
+        with after.active():
+            self._next = Client(after.app, stack.aws.settings.stage)
+        self.share = 0.5
+        self.calls = {"this": 0, "next": 0}
+        self.app = _Tossed(stack.app, self)
+
+    def turn(self, *, later: bool = False) -> Version | None:
+        """Whose turn it is, the next version's with `later`; None is this version."""
+        after = later or self._toss.random() < self.share
+        self.calls["next" if after else "this"] += 1
+        if not after:
+            return None
+        from chalicelib.wiring import services
+
+        self._after.shift(services().clock.shift_ms)
+        return self._after
+
+    def call(self, *asked: Any, **more: Any) -> Response:
+        version = self.turn(later=asked[:2] == ("POST", "/v1/invoices"))
+        if version is None:
+            return self._stack.call(*asked, **more)
+        with version.active():
+            return self._next.call(*asked, **more)
+
+
+class _Tossed:
+    """A Chalice app, as the pump sees it: each call of a function is one version's."""
+
+    def __init__(self, app: Any, both: BothVersions) -> None:
+        self.event_sources = app.event_sources
+        self.handler_map = {name: self._tossed(name, app, both) for name in app.handler_map}
+
+    @staticmethod
+    def _tossed(name: str, app: Any, both: BothVersions) -> Any:
+        def call(event: Any, context: Any) -> Any:
+            version = both.turn()
+            if version is None:
+                return app.handler_map[name](event, context)
+            with version.active():
+                return version.app.handler_map[name](event, context)
+
+        return call
