@@ -29,6 +29,8 @@ CHALICE = Path(__file__).parent.parent / ".chalice"
 GET = ("GetItem", "BatchGetItem")
 READ = (*GET, "Query")
 PUT = ("PutItem",)
+SAVE = (*PUT, "UpdateItem")
+"""A record is put, and updated over its version before."""
 INDEXED = frozenset(index.table for index in INDEXES.values())
 
 
@@ -71,19 +73,18 @@ FUNCTIONS: dict[str, Rights] = {
     "api": Rights(
         {
             # ConditionCheckItem: that the key which makes another is not revoked meanwhile.
-            "tenants": (*READ, *PUT, "UpdateItem", "ConditionCheckItem"),
-            # UpdateItem: the sums over a merchant's invoices.
-            "records": (*READ, *PUT, "UpdateItem"),
-            # Journal and merchants' balances. UpdateItem: what is on hold at an address, when an operator releases it.
-            "ledger": (*READ, *PUT, "UpdateItem"),
-            # UpdateItem: the counter that address indexes are taken from.
-            "chain": (*READ, *PUT, "UpdateItem", "ConditionCheckItem"),
+            "tenants": (*READ, *SAVE, "ConditionCheckItem"),
+            "records": (*READ, *SAVE),
+            # Journal, merchants' balances, and what is on hold at an address, when an operator releases it.
+            "ledger": (*READ, *SAVE),
+            # Among others the counter that address indexes are taken from.
+            "chain": (*READ, *SAVE, "ConditionCheckItem"),
             # Query: what waits for its payment, for the operator (GET /withdraws).
             "work": ("Query", *PUT, "DeleteItem"),
             # A test event, at the endpoint's owner's wish.
             "events": (*READ, *PUT),
             # ConditionCheckItem: that an endpoint is paused still, when something is put aside for it.
-            "webhooks": (*READ, *PUT, "DeleteItem", "ConditionCheckItem"),
+            "webhooks": (*READ, *SAVE, "DeleteItem", "ConditionCheckItem"),
             "sandbox": _SIMULATED,
         },
         log_names=("",),
@@ -97,10 +98,10 @@ FUNCTIONS: dict[str, Rights] = {
     "poll": Rights(
         {
             # ConditionCheckItem: that nothing is to be collected of a deposit still.
-            "records": (*GET, *PUT, "UpdateItem", "ConditionCheckItem"),
-            "ledger": (*GET, *PUT, "UpdateItem"),
-            "chain": (*READ, *PUT, "ConditionCheckItem"),
-            "payouts": (*GET, *PUT),
+            "records": (*GET, *SAVE, "ConditionCheckItem"),
+            "ledger": (*GET, *SAVE),
+            "chain": (*READ, *SAVE, "ConditionCheckItem"),
+            "payouts": (*GET, *SAVE),
             "work": ("Query", *PUT, "DeleteItem"),
             "sandbox": _SIMULATED,
         },
@@ -112,10 +113,10 @@ FUNCTIONS: dict[str, Rights] = {
     ),
     "scan_range": Rights(
         {
-            "records": (*GET, *PUT, "UpdateItem"),
-            # UpdateItem: what waits at an address. Nothing is credited here, but a deposit may have to give way to another.
-            "ledger": (*GET, *PUT, "UpdateItem"),
-            "chain": (*READ, *PUT, "ConditionCheckItem"),
+            "records": (*GET, *SAVE),
+            # What waits at an address. Nothing is credited here, but a deposit may have to give way to another.
+            "ledger": (*GET, *SAVE),
+            "chain": (*READ, *SAVE, "ConditionCheckItem"),
             # Whether a payment to a service wallet is our own change; which coins of ours a block may spend.
             "payouts": ("BatchGetItem",),
             # Query: what is signed and not at its end, which a block may have.
@@ -129,11 +130,11 @@ FUNCTIONS: dict[str, Rights] = {
     "record": Rights(
         {
             # The parts of a poll that record and credit.
-            "records": (*GET, *PUT, "UpdateItem", "ConditionCheckItem"),
-            "ledger": (*GET, *PUT, "UpdateItem"),
-            "chain": (*READ, *PUT, "ConditionCheckItem"),
+            "records": (*GET, *SAVE, "ConditionCheckItem"),
+            "ledger": (*GET, *SAVE),
+            "chain": (*READ, *SAVE, "ConditionCheckItem"),
             # PutItem: a UTXO of a hot wallet that is credited.
-            "payouts": (*GET, *PUT),
+            "payouts": (*GET, *SAVE),
             "work": ("Query", *PUT, "DeleteItem"),
         },
         log_names=("-record",),
@@ -145,11 +146,11 @@ FUNCTIONS: dict[str, Rights] = {
     "tick": Rights(
         {
             # ConditionCheckItem: that nothing is to be collected of a deposit still.
-            "records": (*GET, *PUT, "UpdateItem", "ConditionCheckItem"),
-            "ledger": (*GET, *PUT, "UpdateItem"),
-            "chain": (*READ, *PUT, "ConditionCheckItem"),
+            "records": (*GET, *SAVE, "ConditionCheckItem"),
+            "ledger": (*GET, *SAVE),
+            "chain": (*READ, *SAVE, "ConditionCheckItem"),
             # PutItem: the coins of a hot wallet, which follow its deposits.
-            "payouts": (*GET, *PUT),
+            "payouts": (*GET, *SAVE),
             "work": ("Query", *PUT, "DeleteItem"),
             # A simulated chain is read.
             "sandbox": READ,
@@ -162,13 +163,13 @@ FUNCTIONS: dict[str, Rights] = {
     "payout": Rights(
         {
             # Query: what a merchant trusts, when it pays an address for the first time.
-            "records": (*READ, *PUT),
+            "records": (*READ, *SAVE),
             # ConditionCheckItem, here and of payouts: that no payment of a bundle was signed by itself meanwhile.
-            "ledger": (*GET, *PUT, "UpdateItem", "ConditionCheckItem"),
+            "ledger": (*GET, *SAVE, "ConditionCheckItem"),
             # ConditionCheckItem: that a wallet is registered still, when a payment begins with it or coins are signed over to it,
             # and that the kill switch is not thrown.
             "chain": (*READ, "ConditionCheckItem"),
-            "payouts": (*GET, *PUT, "ConditionCheckItem"),
+            "payouts": (*GET, *SAVE, "ConditionCheckItem"),
             # Query: what else can be paid in the same transaction, on networks of coins.
             "work": ("Query", *PUT, "DeleteItem"),
             "sandbox": _SIMULATED,
@@ -183,10 +184,10 @@ FUNCTIONS: dict[str, Rights] = {
     ),
     "collect": Rights(
         {
-            "records": (*GET, *PUT),
-            "ledger": (*GET, *PUT, "UpdateItem"),
+            "records": (*GET, *SAVE),
+            "ledger": (*GET, *SAVE),
             "chain": (*READ, "ConditionCheckItem"),
-            "payouts": (*GET, *PUT),
+            "payouts": (*GET, *SAVE),
             "work": (*PUT, "DeleteItem"),
             "sandbox": _SIMULATED,
         },
@@ -205,7 +206,7 @@ FUNCTIONS: dict[str, Rights] = {
             # Query: the events of a time that is sent again. BatchWriteItem: all events of an outbox row.
             "events": (*READ, *PUT, "BatchWriteItem"),
             # ConditionCheckItem: that an endpoint is paused still, when something is put aside for it.
-            "webhooks": (*READ, *PUT, "ConditionCheckItem"),
+            "webhooks": (*READ, *SAVE, "ConditionCheckItem"),
         },
         log_names=("-relay",),
         # How many endpoints a merchant has, which tells whether those that are remembered are all.
@@ -218,7 +219,7 @@ FUNCTIONS: dict[str, Rights] = {
         {
             "events": GET,
             # ConditionCheckItem: that an endpoint is paused, disabled, or gone still, when something is put aside or cancelled.
-            "webhooks": (*GET, *PUT, "ConditionCheckItem"),
+            "webhooks": (*GET, *SAVE, "ConditionCheckItem"),
         },
         log_names=("-deliver",),
         sends=("relay", *DELIVERIES, DEAD_DELIVERIES),
@@ -241,13 +242,13 @@ FUNCTIONS: dict[str, Rights] = {
         {
             # Which merchants there are; what they are owed is in the ledger.
             "tenants": ("Scan",),
-            # Stakes, moves, and the deposits of an address on networks of coins. PutItem, UpdateItem: a payment that no block
+            # Stakes, moves, and the deposits of an address on networks of coins. SAVE: a payment that no block
             # tells, as `scan_range` records one; nothing is credited here.
-            "records": (*READ, *PUT, "UpdateItem"),
+            "records": (*READ, *SAVE),
             # Scan: pages of it each time, through all addresses that have something. The rest: what waits at an address.
-            "ledger": (*READ, *PUT, "UpdateItem", "Scan"),
+            "ledger": (*READ, *SAVE, "Scan"),
             # Scan: a page of it each time, round all watched addresses. PutItem: how far a run has come, and its report.
-            "chain": (*READ, *PUT, "ConditionCheckItem", "Scan"),
+            "chain": (*READ, *SAVE, "ConditionCheckItem", "Scan"),
             "payouts": GET,
             # PutItem: an address whose coins may have to be collected, and what a recorded payment leaves to do.
             "work": ("Query", *PUT, "DeleteItem"),
@@ -263,7 +264,7 @@ FUNCTIONS: dict[str, Rights] = {
     "archive": Rights(
         {
             # PutItem: stubs in the places of invoices, deposits and addresses.
-            "records": (*READ, *PUT),
+            "records": (*READ, *SAVE),
             "ledger": GET,
             "chain": READ,
         },
@@ -273,23 +274,23 @@ FUNCTIONS: dict[str, Rights] = {
         only={
             "tenants": ("merchants#", ("Query",)),
             # Entries of deposits, balances of nothing, and the closing postings; no payment's entry, and no merchant's balance.
-            "ledger": (("jrn#credit:", "jrn#reverse:", "jrn#unhold:", "jrn#admit:", "wal#", "closed#"), (*PUT, "DeleteItem")),
+            "ledger": (("jrn#credit:", "jrn#reverse:", "jrn#unhold:", "jrn#admit:", "wal#", "closed#"), (*SAVE, "DeleteItem")),
             # How far it has come; claims of logs that nothing needs.
-            "chain": (("archive#", "logs#"), (*PUT, "DeleteItem")),
+            "chain": (("archive#", "logs#"), (*SAVE, "DeleteItem")),
         },
     ),
-    "rates": Rights({"chain": ("Query", *PUT)}, log_names=("-rates",)),
+    "rates": Rights({"chain": ("Query", *SAVE)}, log_names=("-rates",)),
     "housekeeping": Rights(
         {
             # PutItem: the withdrawals of a batch whose function died before it had made them.
-            "records": (*GET, *PUT),
+            "records": (*GET, *SAVE),
             "chain": READ,
             # BatchWriteItem: lookouts that are kept.
             "work": (*READ, *PUT, "DeleteItem", "BatchWriteItem"),
             # BatchWriteItem: as the relay, whose work it does where messages were lost.
             "events": (*GET, *PUT, "BatchWriteItem"),
             # ConditionCheckItem: that an endpoint is as it was when nothing was left that is put aside for it.
-            "webhooks": (*READ, *PUT, "ConditionCheckItem"),
+            "webhooks": (*READ, *SAVE, "ConditionCheckItem"),
         },
         log_names=("-housekeeping",),
         lists=("work",),
@@ -329,7 +330,7 @@ DEMO_FUNCTIONS: dict[str, Rights] = {
             "tenants": READ,
             **dict.fromkeys(
                 ("records", "ledger", "chain", "payouts", "work", "events", "webhooks", "sandbox"),
-                (*READ, *PUT, "UpdateItem", "DeleteItem", "ConditionCheckItem", "Scan", "BatchWriteItem"),
+                (*READ, *SAVE, "DeleteItem", "ConditionCheckItem", "Scan", "BatchWriteItem"),
             ),
         },
         log_names=("-demo_reset",),

@@ -21,12 +21,16 @@ from chalicelib.store import brevity, codec
 from chalicelib.store.indexes import indexed_attributes
 from chalicelib.store.newer import NOTHING, Newer, Unknown, text_with_unknown, update_over
 from chalicelib.store.schema import where_is
+from chalicelib.usecases.ports.failures import TooNew
 
 log = logging.getLogger(__name__)
 
 PACKED = "packed"
 """The attribute with a record's compressed field (`schema.Kind.packed`). A version that does not know it fails at such a record,
 and leaves it as it is."""
+NEEDS = "s"
+"""The attribute of an item that a reader must know more for: the least `schema.Kind.understands` that reads it rightly. A release
+raises what it understands before another release writes it, so that each runs beside the one before and goes back to it."""
 ARCHIVE = "archive"
 """The attribute of a stub that names the archive's object with the whole record (`stubs`)."""
 Whole = Callable[[type, str, str, str], Any]
@@ -192,7 +196,7 @@ class Models:
             values |= where.indexed(record)
         if where.packed and self._settings.packed_records:
             text = values.pop(f"f_{where.packed}")
-            values[PACKED] = _packed(self._packing(kind).serialize(text))
+            values[PACKED] = zlib.compress(self._packing(kind).serialize(text).encode(), 9)
         if not whole:
             values = brevity.shortened(kind, values, repeated=self._settings.short_records)
         return self.of(kind)(where.pk(record), where.sk(record), **values)
@@ -210,9 +214,8 @@ class Models:
         values = item.serialize()
         if unknown:
             self._add_unknown(kind, values, unknown)
-            nested = {name: self._nested_text(kind, name, values) for name in unknown.nested}
-            kept = {name: text for name, text in nested.items() if text is not None}
-            self.newer.remember(place, record.version, Unknown(kept, unknown.attributes))
+            nested = {name: values[name]["S"] for name in unknown.nested if name in values}
+            self.newer.remember(place, record.version, Unknown(nested, unknown.attributes))
             if unknown.archived:  # an update of its stub finds none of them there
                 values = {**unknown.attributes, **values}
                 known = (*known, *(name for name in unknown.attributes if name not in known))
@@ -230,24 +233,11 @@ class Models:
         self._add_unknown(kind, values, unknown)
         return {**unknown.attributes, **values}
 
-    def _add_unknown(self, kind: type, values: dict[str, Any], unknown: Unknown) -> None:
+    @staticmethod
+    def _add_unknown(kind: type, values: dict[str, Any], unknown: Unknown) -> None:
         for name, before in unknown.nested.items():
-            now = self._nested_text(kind, name, values)
-            if now is None:
-                continue
-            text = text_with_unknown(codec.hints(kind)[name], before, now)
             if name in values:
-                values[name] = {"S": text}
-            else:
-                values[PACKED] = {"B": _packed(text)}
-
-    def _nested_text(self, kind: type, name: str, values: dict[str, Any]) -> str | None:
-        """The JSON text of a nested field in an item; None where the field is not in it."""
-        if name in values:
-            return str(values[name]["S"])
-        if name == where_is(kind).packed and PACKED in values:
-            return zlib.decompress(values[PACKED]["B"]).decode()
-        return None
+                values[name] = {"S": text_with_unknown(codec.hints(kind)[name], before, values[name]["S"])}
 
     def _read(self, kind: type, place: tuple[str, str, str]) -> None:
         table, pk, sk = place
@@ -258,17 +248,16 @@ class Models:
 
     def record(self, kind: type, item: Any) -> Any:
         """The record that an item of its model stores, or stands for. Raises LookupError, with an alarm, for one that belongs at
-        another key, Unavailable where the archive does not answer."""
+        another key, TooNew, with one, for a form that is not known, Unavailable where the archive does not answer."""
         names = codec.hints(kind)
+        if NEEDS in item.unknown.attributes:
+            _demand_known(kind, item)
         if ARCHIVE in item.attribute_values:
             return self._archived(kind, item)
         stored = item.attribute_values  # not by its descriptors: they take half of the time of reading an item
         values = {name: stored.get(f"f_{name}") for name in names}
         if stored.get(PACKED) is not None:
-            text = zlib.decompress(stored[PACKED]).decode()
-            values[where_is(kind).packed] = self._packing(kind).deserialize(text)
-            if codec.read_newer():
-                item.unknown = Unknown({**item.unknown.nested, where_is(kind).packed: text}, item.unknown.attributes)
+            values[where_is(kind).packed] = self._packing(kind).deserialize(zlib.decompress(stored[PACKED]).decode())
         for name, tell in where_is(kind).repeated.items():
             if values[name] is None:
                 values[name] = tell(stored)
@@ -308,13 +297,16 @@ def _attribute_names(model: type[Record]) -> tuple[str, ...]:
     return tuple(each.attr_name for each in model.get_attributes().values() if each.attr_name not in ("pk", "sk"))
 
 
+def _demand_known(kind: type, item: Any) -> None:
+    needed = int(item.unknown.attributes[NEEDS]["N"])
+    if needed > where_is(kind).understands:
+        log.error("ALARM the %s at %s / %s needs a newer version of the service", kind.__name__, item.pk, item.sk)
+        raise TooNew(f"the {kind.__name__} at {item.pk} / {item.sk} has the form {needed}, which this version does not know")
+
+
 def _version(record: Any) -> int:
     """Of a record; 0 of one that is written once, and never over."""
     return int(getattr(record, "version", 0))
-
-
-def _packed(text: str) -> bytes:
-    return zlib.compress(text.encode(), 9)
 
 
 def _no_archive(kind: type, name: str, pk: str, sk: str) -> Any:

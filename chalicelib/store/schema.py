@@ -64,6 +64,8 @@ class Kind:
     """A field of much text that no condition names, compressed where the setting PACKED_RECORDS says so."""
     brief: bool = False
     """Whether an item is without the fields that have their default (`brevity`)."""
+    understands: int = 0
+    """The newest form of its items that this version reads (`models.NEEDS`)."""
     repeated: Mapping[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
     """Fields that other attributes of the item tell, left out where the setting SHORT_RECORDS says so."""
 

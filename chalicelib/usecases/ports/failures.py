@@ -16,6 +16,10 @@ class Exhausted(Unavailable):
     """A pool of address indexes has none that may be given out: it is being restored, or nobody has raised its ceiling."""
 
 
+class TooNew(Unavailable):
+    """A newer version of the service stored a record in a form that this one does not know, and has to be at work again."""
+
+
 class Unanswered(Unavailable):
     """There was no answer at all: no connection, no end in time, or a server's status in the place of one."""
 
