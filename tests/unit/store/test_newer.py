@@ -1,0 +1,180 @@
+"""What a newer version of the service put into an item stays there, whatever this version stores over it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pynamodb.connection import Connection
+
+from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.invoices.invoices import Invoice, Payment
+from chalicelib.domain.invoices.terms import Terms
+from chalicelib.settings import Settings
+from chalicelib.store import codec, newer, schema
+from chalicelib.store.models import Models
+from chalicelib.store.newer import attributes_after, with_unknown
+from chalicelib.usecases.ports.failures import TooNew
+from tests.support.alarms import raised
+
+PAYMENTS = tuple(Payment(f"tx_{n}", f"0x{n}", n, n) for n in range(3))
+OPEN = Invoice(
+    id="inv_1",
+    tenant=TenantId("mch_1:test"),
+    network=NetworkId("test:ethereum"),
+    asset=AssetId("test:ethereum/eth"),
+    address="0x1",
+    address_id="adr_1",
+    amount=5,
+    created_at=1,
+    expires_at=2,
+    payments=PAYMENTS,
+    terms=Terms(tolerance_percent="1"),
+    version=3,
+)
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> Models:
+    monkeypatch.setattr(Connection, "get_meta_table", lambda *_: None)
+    return Models(Settings(stage="test"), Connection(region="eu-central-1"))
+
+
+def read(models: Models, item: dict[str, Any], kind: type = Invoice) -> Any:
+    return models.record(kind, models.of(kind).from_raw_data(item))
+
+
+def stored_by_next(models: Models, record: Any = OPEN) -> dict[str, Any]:
+    """The item of `record` as a newer version stores it: a field more, and a member more of its nested values."""
+    item = models.item(record).serialize()
+    item["mood"] = {"S": "calm"}
+    payments = [{**payment, "seen": payment["deposit"]} for payment in json.loads(item["payments"]["S"])]
+    return {
+        **item,
+        "payments": {"S": json.dumps(payments)},
+        "terms": {"S": json.dumps({**json.loads(item["terms"]["S"]), "more": {"a": 1}})},
+    }
+
+
+def over(models: Models, record: Any) -> dict[str, Any]:
+    """What is set, and None of what is removed, when `record` is stored over its version before."""
+    return attributes_after(models.over(record))
+
+
+def nested(attribute: dict[str, Any]) -> Any:
+    return json.loads(attribute["S"])
+
+
+def test_an_update_names_what_this_version_knows_and_no_more(models: Models) -> None:
+    before = read(models, stored_by_next(models))
+    asked = models.over(replace(before, version=4, description="x", address=None))
+    after = attributes_after(asked)
+    assert "mood" not in after
+    assert (after["description"], after["version"], after["address"]) == ({"S": "x"}, {"N": "4"}, None)
+    assert after["asset_pk"] is None  # of an index that has it no more
+    assert asked["Key"] == {"pk": {"S": "inv#mch_1:test"}, "sk": {"S": "inv_1"}}
+    place = asked["ConditionExpression"].split(" = ")[0]
+    assert asked["ExpressionAttributeNames"][place] == "version"
+    assert asked["ExpressionAttributeValues"][":before"] == {"N": "3"}
+
+
+def test_members_stay_in_what_is_changed(models: Models) -> None:
+    before = read(models, stored_by_next(models))
+    assert before == OPEN
+    confirmed = replace(PAYMENTS[1], confirmed=True)
+    after = over(models, replace(before, version=4, payments=(PAYMENTS[0], confirmed, Payment("tx_9", "0x9", 9, None))))
+    assert nested(after["terms"])["more"] == {"a": 1}
+    assert [payment.get("seen") for payment in nested(after["payments"])] == ["tx_0", "tx_1", None]
+    assert nested(after["payments"])[1]["confirmed"] is True
+
+
+def test_members_stay_over_several_saves(models: Models) -> None:
+    record = read(models, stored_by_next(models))
+    for version in range(4, 8):
+        record = replace(record, version=version, description=str(version))
+        after = over(models, record)
+        assert nested(after["terms"])["more"] == {"a": 1}
+        assert [payment["seen"] for payment in nested(after["payments"])] == ["tx_0", "tx_1", "tx_2"]
+
+
+def test_another_version_of_the_record_is_not_taken_for_the_one_that_was_read(models: Models) -> None:
+    read(models, stored_by_next(models))
+    later = read(models, models.item(replace(OPEN, version=8)).serialize())
+    assert "more" not in nested(over(models, replace(later, version=9))["terms"])
+
+
+def test_a_field_that_is_emptied_is_removed_with_its_members(models: Models) -> None:
+    before = read(models, stored_by_next(models))
+    after = over(models, replace(before, version=4, terms=None, payments=()))
+    assert after["terms"] is None
+    assert after["payments"] in (None, {"S": "[]"})
+
+
+def test_where_some_was_forgotten_the_item_is_read_anew(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newer, "MOST", 2)
+    asked: list[Any] = []
+
+    class Client:
+        def _make_api_call(self, operation: str, arguments: Any) -> Any:
+            asked.append((operation, arguments["Key"]["sk"]["S"], arguments["ConsistentRead"]))
+            return {"Item": stored_by_next(models, replace(OPEN, id=arguments["Key"]["sk"]["S"]))}
+
+    monkeypatch.setattr(Connection, "client", Client())
+    records = [read(models, stored_by_next(models, replace(OPEN, id=f"inv_{n}"))) for n in range(3)]
+    for record in records:
+        assert nested(over(models, replace(record, version=4))["terms"])["more"] == {"a": 1}
+    assert ("GetItem", "inv_0", True) in asked
+
+
+def test_the_archive_keeps_them_and_gives_them_back(models: Models) -> None:
+    before = read(models, stored_by_next(models))
+    kept = models.kept(before)
+    assert kept["mood"] == {"S": "calm"}
+    assert nested(kept["terms"])["more"] == {"a": 1}
+
+    elsewhere = Models(models._settings, models.connection)
+    elsewhere.whole = lambda kind, name, pk, sk: read(elsewhere, kept, kind)
+    stub = {"pk": kept["pk"], "sk": kept["sk"], "archive": {"S": "name"}, "version": {"N": "3"}}
+    restored = read(elsewhere, stub)
+    after = over(elsewhere, replace(restored, version=4, archives=("name",)))
+    assert after["mood"] == {"S": "calm"}
+    assert after["archive"] is None
+    assert nested(after["terms"])["more"] == {"a": 1}
+
+
+def test_a_state_of_a_newer_version_stays(models: Models) -> None:
+    before = read(models, {**models.item(OPEN).serialize(), "status": {"S": "resting"}})
+    assert before.status == "resting"
+    assert over(models, replace(before, version=4, description="x"))["status"] == {"S": "resting"}
+
+
+def test_a_form_that_is_not_known_is_refused(
+    models: Models, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    item = {**models.item(OPEN).serialize(), "s": {"N": "1"}}
+    with pytest.raises(TooNew, match="Invoice at inv#mch_1:test / inv_1 has the form 1"):
+        read(models, item)
+    (alarm,) = raised(caplog)
+    assert "inv#mch_1:test / inv_1 needs a newer version of the service" in alarm
+    monkeypatch.setitem(schema.RECORDS, "Invoice", replace(schema.RECORDS["Invoice"], understands=1))
+    assert read(models, item) == OPEN
+
+
+members = st.dictionaries(st.sampled_from(("new", "newer")), st.integers() | st.lists(st.text(max_size=3), max_size=2), min_size=1)
+
+
+@given(added=st.lists(members, max_size=5), kept=st.data())
+def test_elements_keep_theirs_whichever_go_and_come(added: list[dict[str, Any]], kept: st.DataObject) -> None:
+    payments = [Payment(f"tx_{n}", f"0x{n}", n, n) for n in range(len(added))]
+    hint = codec.hints(Invoice)["payments"]
+    before = [{**codec.plain(payment), **more} for payment, more in zip(payments, added, strict=True)]
+    left = kept.draw(st.lists(st.sampled_from(range(len(added))), unique=True).map(sorted)) if added else []
+    come = [Payment(f"tx_9{n}", "0x", n, None) for n in range(kept.draw(st.integers(0, 2)))]
+    now = [codec.plain(payment) for payment in ([payments[n] for n in left] + come)]
+    found = with_unknown(hint, before, now)
+    assert found == [{**codec.plain(payments[n]), **added[n]} for n in left] + now[len(left) :]
+    assert codec.plain(codec.shaped(hint, found)) == now
