@@ -32,7 +32,7 @@ def opened(name: str, sent: str) -> Cursor:
     """The cursor in a text that `sealed` gave for the same list. Raises InvalidParameter."""
     try:
         parts = json.loads(base64.b64decode(sent + "=" * (-len(sent) % 4), altchars=b"-_", validate=True))
-        of, sort, order, position, value = parts
+        of, sort, order, position, value, *_ = parts  # a newer version of the service may add some
         texts = (of, sort, order, position)
         if of != name or not all(isinstance(text, str) and text.isascii() and text.isprintable() for text in texts):
             raise ValueError
