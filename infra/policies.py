@@ -263,8 +263,8 @@ FUNCTIONS: dict[str, Rights] = {
     # The one function that removes journal entries: no deposit is credited here, and no request answered.
     "archive": Rights(
         {
-            # PutItem: stubs in the places of invoices, deposits and addresses.
-            "records": (*READ, *SAVE),
+            # PutItem: stubs in the places of invoices, deposits and addresses. Nothing is saved over.
+            "records": (*READ, *PUT),
             "ledger": GET,
             "chain": READ,
         },
@@ -279,7 +279,7 @@ FUNCTIONS: dict[str, Rights] = {
             "chain": (("archive#", "logs#"), (*SAVE, "DeleteItem")),
         },
     ),
-    "rates": Rights({"chain": ("Query", *SAVE)}, log_names=("-rates",)),
+    "rates": Rights({"chain": (*READ, *SAVE)}, log_names=("-rates",)),
     "housekeeping": Rights(
         {
             # PutItem: the withdrawals of a batch whose function died before it had made them.

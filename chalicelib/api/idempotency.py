@@ -187,7 +187,7 @@ class Once:
             packed=packed,
             version=version,
         )
-        return [Save(row)]
+        return [Save(row, anew=True)]
 
     def done(self, record: Any) -> Answer:
         """Store the answer by itself, for a creation outside our transactions, after it."""

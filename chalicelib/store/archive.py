@@ -38,6 +38,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 log = logging.getLogger(__name__)
 
 _FORMAT = 1
+_BYTES = "base64"
 _NAME = 32
 """Characters of an object's name, six bits each."""
 _REMEMBERED = 16
@@ -54,7 +55,7 @@ class Archived:
     def keep(self, records: Sequence[Any], /) -> str:
         """Write, read back, compare. Raises Unavailable, NotKept."""
         rows = [{"kind": type(record).__name__, "item": self._models.kept(record)} for record in records]
-        content = json.dumps({"format": _FORMAT, "rows": rows}, separators=(",", ":"), sort_keys=True).encode()
+        content = json.dumps({"format": _FORMAT, "rows": rows}, separators=(",", ":"), sort_keys=True, default=_as_json).encode()
         digest = hashlib.sha256(content).digest()
         name = _name(digest)
         try:
@@ -96,7 +97,7 @@ class Archived:
             if _name(hashlib.sha256(content).digest()) != name:
                 log.error("ALARM the object %s of the archive was altered", name)
                 raise NotKept(f"{name} is not what its name says")
-            parsed = json.loads(content)
+            parsed = json.loads(content, object_hook=_from_json)
             if parsed["format"] != _FORMAT:
                 raise NotKept(f"{name} has the format {parsed['format']}, which this version does not know")
             found = parsed["rows"]
@@ -131,6 +132,17 @@ class Archived:
     @cached_property
     def _bucket(self) -> str:
         return self._settings.archive_bucket(self._account, self._region)
+
+
+def _as_json(value: Any) -> dict[str, str]:
+    """An attribute of bytes: none of ours, so a newer version's."""
+    if not isinstance(value, bytes):
+        raise TypeError(f"{type(value).__name__} is no value of an item")
+    return {_BYTES: base64.b64encode(value).decode()}
+
+
+def _from_json(found: dict[str, Any]) -> Any:
+    return base64.b64decode(found[_BYTES]) if found.keys() == {_BYTES} else found
 
 
 def _name(digest: bytes) -> str:

@@ -84,7 +84,7 @@ def shaped(hint: Any, value: Any) -> Any:
     return value
 
 
-def read_newer() -> bool:
+def take_newer() -> bool:
     """Whether this thread has read, since it was asked last, nested values with members that this version does not know."""
     newer, _READ.newer = _READ.newer, False
     return newer

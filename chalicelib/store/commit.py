@@ -187,8 +187,8 @@ def _put_in(plan: _Plan, change: Change) -> None:
     """The items of one change, but those of wallets: several changes may be about one wallet, and it is written once."""
     models = plan.models
     match change:
-        case Save(record):
-            _save(plan, change, record)
+        case Save():
+            _save(plan, change)
         case Add() | Take():
             _add(plan, change)
         case Delete(kind, key):
@@ -221,7 +221,7 @@ def _raw_in(plan: _Plan, change: Enforce | Stub | Name | DeleteEmpty) -> None:
             plan.raw(change, "put", stubs.stub_put(plan.models, change))
         case Name():
             plan.raw(change, "put", stubs.name_put(plan.models, change))
-        case DeleteEmpty():
+        case DeleteEmpty() if not plan.models.has_unknown(change.balance):  # which may say of money
             plan.raw(change, "delete", stubs.empty_delete(plan.models, change))
 
 
@@ -252,12 +252,14 @@ def _check_in(plan: _Plan, change: AtEpoch | AtPart | Dropped | Still | Absent) 
             plan.check(change, absent, key_of(kind, dict(key)), absent.pk.does_not_exist())
 
 
-def _save(plan: _Plan, change: Change, record: Any) -> None:
-    if record.version > 1:
+def _save(plan: _Plan, change: Save) -> None:
+    record = change.record
+    if record.version > 1 and not change.anew:
         plan.raw(change, "update", plan.models.over(record))
         return
-    item = plan.models.item(record)
-    plan.put(change, item, type(item).pk.does_not_exist())
+    item: Any = plan.models.item(record)
+    model: Any = type(item)
+    plan.put(change, item, model.pk.does_not_exist() if record.version == 1 else model.f_version == record.version - 1)
 
 
 def _add(plan: _Plan, change: Add | Take) -> None:

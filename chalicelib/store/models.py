@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar
 
+from botocore.exceptions import BotoCoreError, ClientError
 from pynamodb.attributes import Attribute, BinaryAttribute, NumberAttribute, UnicodeAttribute
 from pynamodb.connection import Connection
 from pynamodb.constants import NULL
@@ -21,7 +22,7 @@ from chalicelib.store import brevity, codec
 from chalicelib.store.indexes import indexed_attributes
 from chalicelib.store.newer import NOTHING, Newer, Unknown, text_with_unknown, update_over
 from chalicelib.store.schema import where_is
-from chalicelib.usecases.ports.failures import TooNew
+from chalicelib.usecases.ports.failures import TooNew, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,8 @@ PACKED = "packed"
 and leaves it as it is."""
 NEEDS = "s"
 """The attribute of an item that a reader must know more for: the least `schema.Kind.understands` that reads it rightly. A release
-raises what it understands before another release writes it, so that each runs beside the one before and goes back to it."""
+raises what it understands before another release writes it, so that each runs beside the one before and goes back to it. What is
+added to without being read (`Add`, wallets' balances) has no such form."""
 ARCHIVE = "archive"
 """The attribute of a stub that names the archive's object with the whole record (`stubs`)."""
 Whole = Callable[[type, str, str, str], Any]
@@ -64,14 +66,22 @@ class Record(Model):
                 strange[stored] = value
             elif value and NULL not in value:
                 item.attribute_values[name] = attribute.deserialize(attribute.get_value(value))
-        if codec.read_newer() or strange:
-            item.unknown = Unknown(cls._nested_texts(attribute_values), strange)
+        nested = cls._texts_of_newer(attribute_values) if codec.take_newer() else {}
+        if nested or strange:
+            item.unknown = Unknown(nested, strange)
         return item
 
     @classmethod
-    def _nested_texts(cls, attribute_values: dict[str, dict[str, Any]]) -> dict[str, str]:
-        nested = [each.attr_name for each in cls.get_attributes().values() if isinstance(each, codec.NestedAttribute)]
-        return {name: attribute_values[name]["S"] for name in nested if "S" in attribute_values.get(name, ())}
+    def _texts_of_newer(cls, attribute_values: dict[str, dict[str, Any]]) -> dict[str, str]:
+        """The nested values that have members which this version does not know."""
+        found = {}
+        for each in cls.get_attributes().values():
+            text = attribute_values.get(each.attr_name, {}).get("S") if isinstance(each, codec.NestedAttribute) else None
+            if text is not None:
+                each.deserialize(text)
+                if codec.take_newer():
+                    found[each.attr_name] = text
+        return found
 
     @classmethod
     def _defaults(cls) -> list[tuple[str, Attribute[Any]]]:
@@ -204,27 +214,33 @@ class Models:
     def over(self, record: Any) -> dict[str, Any]:
         """The part of a transaction that stores `record` over its version before, and keeps what a newer service put there.
 
-        Raises botocore's errors, where the item has to be read for that.
+        Raises Unavailable, where the item has to be read for that.
         """
-        kind, before = type(record), record.version - 1
+        kind, item = type(record), self.item(record)
+        place, where = (item.Meta.table_name, item.pk, item.sk), where_is(kind)
+        unknown = self.newer.of(place, record.version - 1, lambda: self._read(kind, place))
+        known, values = _attribute_names(type(item)), item.serialize()
+        self._add_unknown(kind, values, unknown)
+        nested = {name: values[name]["S"] for name in unknown.nested if name in values}
+        self.newer.remember(place, record.version, Unknown(nested, unknown.attributes))
+        if where.stub is not None:  # it may be a stub that is written over: of these attributes it has none
+            values = {**unknown.attributes, **values}
+            known = (*known, *(name for name in unknown.attributes if name not in known))
+        if where.understands:  # this version writes the form that needs nothing
+            values.pop(NEEDS, None)
+            known = known if NEEDS in known else (*known, NEEDS)
+        return update_over(place[0], known, values)
+
+    def has_unknown(self, record: Any) -> bool:
+        """Whether the item of `record`, as it was read, has attributes that this version does not know."""
         item = self.item(record)
         place = (item.Meta.table_name, item.pk, item.sk)
-        unknown = self.newer.of(place, before, lambda: self._read(kind, place))
-        known = _attribute_names(type(item))
-        values = item.serialize()
-        if unknown:
-            self._add_unknown(kind, values, unknown)
-            nested = {name: values[name]["S"] for name in unknown.nested if name in values}
-            self.newer.remember(place, record.version, Unknown(nested, unknown.attributes))
-            if unknown.archived:  # an update of its stub finds none of them there
-                values = {**unknown.attributes, **values}
-                known = (*known, *(name for name in unknown.attributes if name not in known))
-        return update_over(place[0], known, values)
+        return bool(self.newer.of(place, _version(record), lambda: self._read(type(record), place)).attributes)
 
     def kept(self, record: Any) -> dict[str, Any]:
         """The whole item of a record that is archived, in DynamoDB's JSON, with what a newer service put there.
 
-        Raises botocore's errors, where the item has to be read for that.
+        Raises Unavailable, where the item has to be read for that.
         """
         kind, item = type(record), self.item(record, whole=True)
         place = (item.Meta.table_name, item.pk, item.sk)
@@ -242,7 +258,10 @@ class Models:
     def _read(self, kind: type, place: tuple[str, str, str]) -> None:
         table, pk, sk = place
         asked = {"TableName": table, "Key": {"pk": {"S": pk}, "sk": {"S": sk}}, "ConsistentRead": True}
-        found = self.connection.client._make_api_call("GetItem", asked).get("Item")
+        try:
+            found = self.connection.client._make_api_call("GetItem", asked).get("Item")
+        except (BotoCoreError, ClientError) as error:
+            raise Unavailable("the store did not answer") from error
         if found is not None:
             self.record(kind, self.of(kind).from_raw_data(found))
 
@@ -268,8 +287,7 @@ class Models:
         if where.pk(found) != item.pk or where.sk(found) != item.sk:
             log.error("ALARM the %s at %s / %s is another one's: it was altered", kind.__name__, item.pk, item.sk)
             raise LookupError(f"the {kind.__name__} at {item.pk} / {item.sk} is another one's")
-        if item.unknown:
-            self.newer.remember((item.Meta.table_name, item.pk, item.sk), _version(found), item.unknown)
+        self.newer.remember((item.Meta.table_name, item.pk, item.sk), _version(found), item.unknown)
         return found
 
     def _packing(self, kind: type) -> Attribute[Any]:
@@ -285,7 +303,6 @@ class Models:
         if any(getattr(found, field) != value for field, value in said.items()):
             log.error("ALARM the %s at %s / %s is not that of the archive", kind.__name__, item.pk, item.sk)
             raise LookupError(f"the {kind.__name__} at {item.pk} / {item.sk} is not the archived one")
-        self.newer.archived((item.Meta.table_name, item.pk, item.sk), found.version)
         if "archives" in codec.hints(kind):
             return dataclasses.replace(found, archives=(name, *(found.archives or ())))
         return found

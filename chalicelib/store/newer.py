@@ -13,15 +13,22 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
 from functools import lru_cache
 from typing import Any, get_args, get_origin
 
 from chalicelib.store import codec
 
-MOST = 10_000
-"""Items whose unknown parts a process remembers at a time."""
+MOST = 2_000
+"""Items whose unknown parts a process remembers at a time, and their characters."""
+MOST_CHARACTERS = 16_000_000
+IDENTITY = frozenset(
+    {"id", "deposit", "outpoint", "withdrawal", "signer_id", "object_id", "txid", "hash", "position", "address", "to_address"}
+    | {"asset", "role", "staked", "coin", "network", "name", "at"}
+)
+"""Names of members that tell one nested value from another of its type."""
 Place = tuple[str, str, str]
 """Table, pk and sk of an item."""
 Attributes = Mapping[str, dict[str, Any]]
@@ -35,11 +42,13 @@ class Unknown:
     nested: Mapping[str, str] = field(default_factory=dict)
     """JSON texts with unknown members, by the names of their fields."""
     attributes: Attributes = field(default_factory=dict)
-    archived: bool = False
-    """Whether the item lies in the archive: an update of its stub finds none of `attributes` there."""
 
     def __bool__(self) -> bool:
         return bool(self.nested or self.attributes)
+
+    @property
+    def characters(self) -> int:
+        return sum(map(len, self.nested.values())) + sum(len(str(value)) for value in self.attributes.values())
 
 
 NOTHING = Unknown()
@@ -49,43 +58,49 @@ class Newer:
     """What items had that this version does not know, by place and the record's version. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Place, int], Unknown] = {}
+        self._known: OrderedDict[Place, dict[int, Unknown]] = OrderedDict()
+        self._characters = 0
         self._forgot = False
         self._lock = threading.Lock()
 
     def remember(self, place: Place, version: int, unknown: Unknown) -> None:
-        """The item at `place` had these parts when the record's version was `version`."""
+        """The item at `place` has these parts, none perhaps, with the record's version `version`."""
+        if not unknown and place not in self._known:
+            return
         with self._lock:
-            if len(self._known) >= MOST:
-                self._known.clear()
+            versions = self._known.pop(place, {})
+            self._characters -= sum(each.characters for each in versions.values())
+            # The one before too: a save that is lost to another begins with it again.
+            kept = {number: each for number, each in versions.items() if number == version - 1}
+            if unknown:
+                kept[version] = unknown
+            if kept:
+                self._known[place] = kept
+                self._characters += sum(each.characters for each in kept.values())
+            while len(self._known) > MOST or self._characters > MOST_CHARACTERS:
+                _, forgotten = self._known.popitem(last=False)
+                self._characters -= sum(each.characters for each in forgotten.values())
                 self._forgot = True
-            self._known[place, version] = unknown
-
-    def archived(self, place: Place, version: int) -> None:
-        """The item lies in the archive, and at `place` there is a stub."""
-        with self._lock:
-            if (place, version) in self._known:
-                self._known[place, version] = replace(self._known[place, version], archived=True)
 
     def of(self, place: Place, version: int, read: Callable[[], Any]) -> Unknown:
         """What the item at `place` has beside what this version knows, with the record's version `version`.
 
         `read` reads the item anew, which remembers; it is called where some was forgotten. Raises what `read` raises.
         """
-        found = self._known.get((place, version))
+        found = self._known.get(place, {}).get(version)
         if found is None and self._forgot:
             read()
-            found = self._known.get((place, version))
+            found = self._known.get(place, {}).get(version)
         return found or NOTHING
 
 
 def with_unknown(hint: Any, before: Any, now: Any) -> Any:
-    """`now` with the members of `before` that this version does not know; both in JSON types, as values of the type `hint`.
-
-    An element of a list is told by what is known of it; one that has changed, by its place and its first member.
-    """
+    """`now` with the members of `before` that this version does not know, where both are of the same thing (`IDENTITY`); both in
+    JSON types, as values of the type `hint`. Of a list, each element with those of its own."""
     hint, _ = codec.bare(hint)
     if is_dataclass(hint) and isinstance(before, dict) and isinstance(now, dict):
+        if _identity(before) != _identity(now):
+            return now
         known = codec.hints(hint)
         kept = {name: with_unknown(known[name], before.get(name), value) for name, value in now.items()}
         return kept | {name: value for name, value in before.items() if name not in known}
@@ -97,26 +112,41 @@ def with_unknown(hint: Any, before: Any, now: Any) -> Any:
 def text_with_unknown(hint: Any, before: str, now: str) -> str:
     """The same of JSON texts."""
     found = json.dumps(with_unknown(hint, json.loads(before), json.loads(now)), separators=(",", ":"))
-    codec.read_newer()  # what was read here was read before
+    codec.take_newer()  # what was read here was read before
     return found
 
 
 def _elements_with_unknown(hint: Any, before: list[Any], now: list[Any]) -> list[Any]:
-    from difflib import SequenceMatcher  # a start of a function has no need of it
-
-    was, become = [json.dumps(codec.plain(codec.shaped(hint, each))) for each in before], [json.dumps(each) for each in now]
-    result = list(now)
-    for tag, begin, end, new_begin, new_end in SequenceMatcher(None, was, become, autojunk=False).get_opcodes():
-        if tag not in ("equal", "replace"):
-            continue
-        for old, place in zip(before[begin:end], range(new_begin, new_end), strict=False):
-            if tag == "equal" or _first(old) == _first(now[place]):
-                result[place] = with_unknown(hint, old, now[place])
+    """Equal elements first, wherever they stand; of the others those that one element alone on either side can be."""
+    result, left, come = list(now), defaultdict(list), []
+    for old in before:
+        left[json.dumps(codec.plain(codec.shaped(hint, old)))].append(old)
+    for place, new in enumerate(now):
+        if same := left.get(json.dumps(new)):
+            result[place] = with_unknown(hint, same.pop(0), new)
+        else:
+            come.append(place)
+    changed = _by_identity(old for same in left.values() for old in same)
+    for found in _by_identity(come, of=now).values():
+        was = changed.get(_identity(now[found[0]]), [])
+        if len(found) == len(was) == 1:
+            result[found[0]] = with_unknown(hint, was[0], now[found[0]])
     return result
 
 
-def _first(element: Any) -> Any:
-    return next(iter(element.values()), None) if isinstance(element, dict) else element
+def _by_identity(elements: Iterable[Any], of: Sequence[Any] | None = None) -> dict[Any, list[Any]]:
+    """Elements, or their places in `of`, by identity; those without one are left out."""
+    found: dict[Any, list[Any]] = defaultdict(list)
+    for each in elements:
+        if identity := _identity(each if of is None else of[each]):
+            found[identity].append(each)
+    return found
+
+
+def _identity(element: Any) -> Any:
+    if not isinstance(element, dict):
+        return None
+    return tuple((name, json.dumps(element[name])) for name in sorted(IDENTITY & element.keys()))
 
 
 # ---- A record over its version before ---------------------------------------------------------------------------------------

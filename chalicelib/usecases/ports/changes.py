@@ -25,9 +25,13 @@ OUTBOX_ITEMS = 2
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """Store `record`. Its `version` is the new one: 1 demands that no record is there yet, n that version n - 1 is stored."""
+    """Store `record`. Its `version` is the new one: 1 demands that no record is there yet, n that version n - 1 is stored.
+
+    What a newer version of the service put there stays, unless it is `anew`: the record of something else at the same place.
+    """
 
     record: Any
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)

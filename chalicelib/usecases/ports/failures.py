@@ -16,8 +16,9 @@ class Exhausted(Unavailable):
     """A pool of address indexes has none that may be given out: it is being restored, or nobody has raised its ceiling."""
 
 
-class TooNew(Unavailable):
-    """A newer version of the service stored a record in a form that this one does not know, and has to be at work again."""
+class TooNew(LookupError):
+    """A newer version of the service stored a record in a form that this one does not know, and has to be at work again. It says
+    nothing about other records: work on these goes on, as where a record is another one's."""
 
 
 class Unanswered(Unavailable):

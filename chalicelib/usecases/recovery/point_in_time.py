@@ -95,7 +95,7 @@ class PointInTimeRecovery:
         begun = Trace(network, since, first, first, version=version_after(known))
         if known is not None and known.since == since:
             begun = replace(begun, strays=known.strays)
-        self._store.commit([Save(begun)])
+        self._store.commit([Save(begun, anew=True)])
         return begun
 
     def _every_txid(self) -> Iterable[str]:

@@ -46,6 +46,6 @@ class Leftovers:
             elif known.done:
                 # The block was dropped, and is back: what was orphaned is looked for again.
                 again = replace(ordered, version=version_after(known))
-                self._store.commit([Save(again), Open(rescan_work(again))])
+                self._store.commit([Save(again, anew=True), Open(rescan_work(again))])
 
         until_settled(decide)

@@ -73,7 +73,7 @@ class Reorganisations:
         oldest = min(int(number) for number in cursor.recent)
         self._fell([*self._above(cursor, oldest - 1), *(block.hash for block in fallen.gone)], cursor.tip, cursor.epoch)
         after = replace(fresh, epoch=cursor.epoch + 1, ranges_to=cursor.ranges_to, version=version_after(cursor))
-        self._store.commit([Save(after), self.at_epoch(after.epoch)])
+        self._store.commit([Save(after, anew=True), self.at_epoch(after.epoch)])
         return after
 
     def _behind(self, cursor: Cursor, fallen: Fallen, from_block: int | None) -> int:

@@ -85,7 +85,10 @@ class Counting:
 class Unsent:
     """In the place of pynamodb's transaction: what is put into it has been counted."""
 
-    def __init__(self, **_: object) -> None: ...
+    def __init__(self, **_: object) -> None:
+        self._put_items: list[object] = []
+        self._update_items: list[object] = []
+        self._delete_items: list[object] = []
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_, **__: None

@@ -11,13 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pynamodb.connection import Connection
 
+from chalicelib.domain.addresses.addresses import OnChain
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-from chalicelib.domain.invoices.invoices import Invoice, Payment
+from chalicelib.domain.invoices.invoices import ExternalId, Invoice, Payment
+from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.invoices.terms import Terms
+from chalicelib.domain.ledger import WalletBalance
 from chalicelib.settings import Settings
-from chalicelib.store import codec, newer, schema
+from chalicelib.store import archive, codec, commit, newer, schema
 from chalicelib.store.models import Models
 from chalicelib.store.newer import attributes_after, with_unknown
+from chalicelib.usecases.ports.changes import DeleteEmpty, Save
 from chalicelib.usecases.ports.failures import TooNew
 from tests.support.alarms import raised
 
@@ -36,6 +40,9 @@ OPEN = Invoice(
     terms=Terms(tolerance_percent="1"),
     version=3,
 )
+
+
+NAMED = ExternalId(TenantId("mch_1:test"), "a", "inv_1")
 
 
 @pytest.fixture
@@ -69,17 +76,23 @@ def nested(attribute: dict[str, Any]) -> Any:
     return json.loads(attribute["S"])
 
 
-def test_an_update_names_what_this_version_knows_and_no_more(models: Models) -> None:
+def test_an_update_sets_what_is_there_and_removes_what_is_not(models: Models) -> None:
     before = read(models, stored_by_next(models))
     asked = models.over(replace(before, version=4, description="x", address=None))
     after = attributes_after(asked)
-    assert "mood" not in after
+    assert after["mood"] == {"S": "calm"}  # an invoice may be a stub by now, which has none of it
     assert (after["description"], after["version"], after["address"]) == ({"S": "x"}, {"N": "4"}, None)
     assert after["asset_pk"] is None  # of an index that has it no more
     assert asked["Key"] == {"pk": {"S": "inv#mch_1:test"}, "sk": {"S": "inv_1"}}
     place = asked["ConditionExpression"].split(" = ")[0]
     assert asked["ExpressionAttributeNames"][place] == "version"
     assert asked["ExpressionAttributeValues"][":before"] == {"N": "3"}
+
+
+def test_an_update_names_nothing_that_this_version_does_not_know(models: Models) -> None:
+    item = models.item(NAMED).serialize() | {"mood": {"S": "calm"}}
+    assert read(models, item, ExternalId) == NAMED
+    assert over(models, replace(NAMED, version=2)).keys() == item.keys() - {"pk", "sk", "mood"}
 
 
 def test_members_stay_in_what_is_changed(models: Models) -> None:
@@ -101,10 +114,46 @@ def test_members_stay_over_several_saves(models: Models) -> None:
         assert [payment["seen"] for payment in nested(after["payments"])] == ["tx_0", "tx_1", "tx_2"]
 
 
-def test_another_version_of_the_record_is_not_taken_for_the_one_that_was_read(models: Models) -> None:
-    read(models, stored_by_next(models))
-    later = read(models, models.item(replace(OPEN, version=8)).serialize())
-    assert "more" not in nested(over(models, replace(later, version=9))["terms"])
+@pytest.mark.parametrize("version", [3, 4, 8])
+def test_what_is_read_counts_and_not_what_was_remembered(models: Models, version: int) -> None:
+    """Another writer was first, to whom these parts are as unknown as to this one, and did not keep them."""
+    over(models, replace(read(models, stored_by_next(models)), version=4))
+    there = read(models, models.item(replace(OPEN, version=version)).serialize())
+    assert "more" not in nested(over(models, replace(there, version=version + 1))["terms"])
+
+
+def test_a_save_that_was_lost_begins_again_with_what_was_there(models: Models) -> None:
+    before = read(models, stored_by_next(models))
+    for _ in range(2):
+        assert nested(over(models, replace(before, version=4, description="x"))["terms"])["more"] == {"a": 1}
+
+
+class Sent:
+    """In the place of pynamodb's transaction."""
+
+    def __init__(self, **_: object) -> None:
+        self.puts: list[tuple[dict[str, Any], str]] = []
+        self.deleted: list[object] = []
+
+    def save(self, item: Any, condition: Any) -> None:
+        self.puts.append((item.serialize(), str(condition)))
+
+    def delete(self, item: Any, condition: Any = None) -> None:
+        self.deleted.append(item)
+
+    @property
+    def _delete_items(self) -> list[object]:
+        return self.deleted
+
+
+def test_a_save_anew_is_a_record_of_something_else(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit, "TransactWrite", Sent)
+    plan: Any = commit._Plan(models, "token", None, 0, apart=True)
+    commit._save(plan, Save(replace(read(models, stored_by_next(models)), version=4), anew=True))
+    ((item, condition),) = plan.transaction.puts
+    assert "mood" not in item
+    assert "more" not in nested(item["terms"])
+    assert condition == "version = {'N': '3'}"
 
 
 def test_a_field_that_is_emptied_is_removed_with_its_members(models: Models) -> None:
@@ -146,6 +195,21 @@ def test_the_archive_keeps_them_and_gives_them_back(models: Models) -> None:
     assert nested(after["terms"])["more"] == {"a": 1}
 
 
+def test_an_attribute_of_bytes_lies_in_the_archive(models: Models) -> None:
+    kept = {"a": {"B": b"\x00\xff"}, "b": {"M": {"c": {"B": b""}}}}
+    assert json.loads(json.dumps(kept, default=archive._as_json), object_hook=archive._from_json) == kept
+
+
+def test_a_row_that_a_newer_version_says_more_of_is_not_removed(models: Models) -> None:
+    row = WalletBalance(OPEN.network, "0x1", OPEN.asset)
+    item = models.item(row).serialize()
+    for more, kept in (({}, False), ({"lent": {"N": "5"}}, True), ({}, False)):
+        assert read(models, {**item, **more}, WalletBalance) == row
+        plan = commit._Plan(models, "token", None, 0, apart=True)
+        commit._put_in(plan, DeleteEmpty(row))
+        assert (plan.owners[1] == []) is kept
+
+
 def test_a_state_of_a_newer_version_stays(models: Models) -> None:
     before = read(models, {**models.item(OPEN).serialize(), "status": {"S": "resting"}})
     assert before.status == "resting"
@@ -162,19 +226,40 @@ def test_a_form_that_is_not_known_is_refused(
     assert "inv#mch_1:test / inv_1 needs a newer version of the service" in alarm
     monkeypatch.setitem(schema.RECORDS, "Invoice", replace(schema.RECORDS["Invoice"], understands=1))
     assert read(models, item) == OPEN
+    assert over(models, replace(OPEN, version=4))["s"] is None  # it is stored in the form of this version
+
+
+def test_what_replaces_a_thing_does_not_get_its_members() -> None:
+    hint = codec.hints(Invoice)["usd"]
+    quote = codec.plain(Quote("USD", "1", 2, 1, "kraken"))
+    before = {**quote, "note": "of one"}
+    assert with_unknown(hint, before, {**quote, "source": "x"}) == {**quote, "source": "x", "note": "of one"}
+    assert with_unknown(hint, before, {**quote, "at": 2}) == {**quote, "at": 2}
+
+
+def test_elements_that_one_member_does_not_tell_apart() -> None:
+    x, y = (OnChain("A", AssetId(f"test:ethereum:{coin}"), 1) for coin in ("x", "y"))
+    hint = tuple[OnChain, ...]
+    before = [{**codec.plain(each), "note": each.asset} for each in (x, y)]
+    changed = codec.plain(replace(y, units=7))
+    assert with_unknown(hint, before, [changed]) == [{**changed, "note": y.asset}]
+    twice = [{**codec.plain(x), "note": n} for n in range(2)]
+    assert with_unknown(hint, twice, [codec.plain(replace(x, units=7))]) == [codec.plain(replace(x, units=7))]
 
 
 members = st.dictionaries(st.sampled_from(("new", "newer")), st.integers() | st.lists(st.text(max_size=3), max_size=2), min_size=1)
 
 
-@given(added=st.lists(members, max_size=5), kept=st.data())
-def test_elements_keep_theirs_whichever_go_and_come(added: list[dict[str, Any]], kept: st.DataObject) -> None:
+@given(added=st.lists(members, max_size=5), data=st.data())
+def test_elements_keep_theirs_whatever_goes_comes_moves_and_changes(added: list[dict[str, Any]], data: st.DataObject) -> None:
     payments = [Payment(f"tx_{n}", f"0x{n}", n, n) for n in range(len(added))]
     hint = codec.hints(Invoice)["payments"]
     before = [{**codec.plain(payment), **more} for payment, more in zip(payments, added, strict=True)]
-    left = kept.draw(st.lists(st.sampled_from(range(len(added))), unique=True).map(sorted)) if added else []
-    come = [Payment(f"tx_9{n}", "0x", n, None) for n in range(kept.draw(st.integers(0, 2)))]
-    now = [codec.plain(payment) for payment in ([payments[n] for n in left] + come)]
-    found = with_unknown(hint, before, now)
-    assert found == [{**codec.plain(payments[n]), **added[n]} for n in left] + now[len(left) :]
-    assert codec.plain(codec.shaped(hint, found)) == now
+    left = data.draw(st.permutations(range(len(added))))[data.draw(st.integers(0, len(added))) :]
+    changed = {n: replace(payments[n], confirmed=data.draw(st.booleans())) for n in left}
+    come = [Payment(f"tx_9{n}", "0x", n, None) for n in range(data.draw(st.integers(0, 2)))]
+    now = data.draw(st.permutations([*changed.values(), *come]))
+    found = with_unknown(hint, before, [codec.plain(each) for each in now])
+    theirs = {payments[n].deposit: added[n] for n in left}
+    assert found == [{**codec.plain(each), **theirs.get(each.deposit, {})} for each in now]
+    assert codec.shaped(hint, found) == tuple(now)
