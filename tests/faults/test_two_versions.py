@@ -13,7 +13,7 @@ import boto3
 import pytest
 
 from tests.support import versions
-from tests.support.cuts import Cutter
+from tests.support.cuts import WAYS, Cutter, How, When, install
 from tests.support.paths import BEFORE, PATHS
 from tests.support.receiver import Receiver
 from tests.support.stack import Stack
@@ -82,8 +82,10 @@ def added_members(item: dict[str, Any]) -> Iterator[tuple[str, bool]]:
 class Beside(World):
     """A world that looks at what was added behind everything that happens."""
 
-    watched: Watched
-    after: Version
+    def __init__(self, both: BothVersions, cutter: Cutter) -> None:
+        super().__init__(both, cutter)
+        self.both, self.watched = both, Watched()
+        self.reborn()
 
     def run(self) -> None:
         super().run()
@@ -91,7 +93,7 @@ class Beside(World):
 
     def reborn(self) -> None:
         super().reborn()
-        self.after.forget()
+        self.both.after.forget()
 
     def open_work(self) -> list[Any]:
         return [work for work in super().open_work() if work.kind != versions.ECHO]
@@ -100,6 +102,8 @@ class Beside(World):
 MIXED = "mixed"
 ROLLED_BACK = "rolled back"
 SEEDS = 6
+EACH = 40
+"""One in so many calls is cut."""
 
 
 def cases() -> list[Any]:
@@ -111,26 +115,47 @@ def cases() -> list[Any]:
     return [pytest.param(*case, marks=() if case in checked else pytest.mark.sweep, id="-".join(map(str, case))) for case in every]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("path", "way", "seed"), cases())
-def test_versions_work_side_by_side(path: str, way: str, seed: int, stack: Stack, receiver: Receiver, after: Version) -> None:
-    after.forget()
-    both = BothVersions(stack, after, random.Random(f"{path} {seed}"))
+def go(world: Beside, path: str, way: str, receiver: Receiver) -> None:
+    """A whole path; behind each step the books are whole for both versions, and nothing of what was added is gone."""
     receiver.received.clear()
-    world = Beside(both, Cutter())
-    world.watched, world.after = Watched(), after
-    stack.call("POST", "/v1/webhooks", world.key, json={"url": receiver.url(), "events": ["*"]})
+    world.stack.call("POST", "/v1/webhooks", world.key, json={"url": receiver.url(), "events": ["*"]})
     steps = (BEFORE[path], *PATHS[path])
     for n, step in enumerate(steps):
-        both.share = 0.5 if way == MIXED else float(n < len(steps) / 2)
+        world.both.share = 0.5 if way == MIXED else float(n < len(steps) / 2)
         step(world)
         world.settle_payouts()
         world.check()
-        assert after.audit() == []
-        world.watched.look(stack)
-    assert min(both.calls.values()) > 10
+        assert world.both.after.audit() == []
+        world.watched.look(world.stack)
     kept = {event["id"] for event in world.get("/v1/events", limit="100")["data"]}
     assert {json.loads(request.body)["id"] for request in receiver.received} >= kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("path", "way", "seed"), cases())
+def test_versions_work_side_by_side(path: str, way: str, seed: int, stack: Stack, receiver: Receiver, after: Version) -> None:
+    world = Beside(BothVersions(stack, after, random.Random(f"{path} {seed}")), Cutter())
+    go(world, path, way, receiver)
+    assert min(world.both.calls.values()) > 10
     assert world.watched.touches or way == MIXED
     assert world.watched.members or (path, way) != ("deposit", ROLLED_BACK)
     assert any(place[1].startswith("note#") for place in world.watched.others)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize(("how", "when"), WAYS)
+@pytest.mark.parametrize("path", sorted(PATHS))
+def test_any_call_of_either_may_fail(
+    path: str, how: How, when: When, stack: Stack, receiver: Receiver, after: Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cutter = Cutter()
+    install(cutter, monkeypatch)
+    at = 1 + WAYS.index((how, when))
+    while True:
+        stack.reset()
+        cutter.set(at, how, when)
+        go(Beside(BothVersions(stack, after, random.Random(at)), cutter), path, MIXED, receiver)
+        if not cutter.fired:
+            break
+        at += EACH
+    assert at > 5 * EACH
