@@ -162,7 +162,7 @@ class BothVersions(Stack):
 
     def __init__(self, stack: Stack, after: Version, toss: random.Random) -> None:
         super().__init__(stack.aws, stack.app, stack.keys)
-        self._stack, self._after, self._toss = stack, after, toss
+        self._stack, self.after, self._toss = stack, after, toss
         with after.active():
             self._next = Client(after.app, stack.aws.settings.stage)
         self.share = 0.5
@@ -177,8 +177,8 @@ class BothVersions(Stack):
             return None
         from chalicelib.wiring import services
 
-        self._after.shift(services().clock.shift_ms)
-        return self._after
+        self.after.shift(services().clock.shift_ms)
+        return self.after
 
     def call(self, *asked: Any, **more: Any) -> Response:
         version = self.turn(later=asked[:2] == ("POST", "/v1/invoices"))
