@@ -1,6 +1,8 @@
-"""Brings functions back to the version before: their code and their rights. Tables, queues, routes and settings stay as they are.
-No test runs the version before on records of this one: what has to be turned off first stands in CHANGELOG.md. A function that the
-version before did not have stays as it is."""
+"""Brings functions back to the version before: their code, and then their rights, so that what still runs loses none.
+
+Tables, queues, routes and settings stay as they are, and so does what the newer version stored (`chalicelib/store/newer.py`). What
+has to be turned off first stands in CHANGELOG.md. A function that the version before did not have stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,10 @@ def roll_back(
         if function is None:
             continue
         lock.demand()
-        iam.put_role_policy(RoleName=function.role, PolicyName=function.role, PolicyDocument=json.dumps(rights, indent=2))
         if function.version != target.code:
             _update(client, lock, name, target, wait)
             changed.append(name)
+        iam.put_role_policy(RoleName=function.role, PolicyName=function.role, PolicyDocument=json.dumps(rights, indent=2))
     kept.forget_after(lock.bucket, lock.stage, before, target)
     return changed
 

@@ -20,7 +20,7 @@ from moto import mock_aws
 from chalicelib.settings import VARIABLES
 from infra.cli import main
 from infra.commands.common import CanNot
-from infra.deployment import lock, versions
+from infra.deployment import lock, rolling_back, versions
 from infra.deployment.bucket import Bucket, make_bucket
 from infra.deployment.code import PROJECT, _rights
 from infra.deployment.standing import declared
@@ -116,6 +116,23 @@ def test_a_function_that_it_did_not_have_stays(stage: Stage, capsys: pytest.Capt
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     assert stage.runs() == {NAMES[0]: (checksum("one"), "one"), NAMES[1]: (checksum("two"), "two")}
     assert "gateway-prod-payout stays: that version does not have it" in capsys.readouterr().out
+
+
+def test_no_newer_code_runs_with_older_rights(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.deploy("one", *NAMES)
+    stage.deploy("two", *NAMES)
+    seen: list[dict[str, tuple[str, str]]] = []
+    update = rolling_back._update
+
+    def watched(*asked: Any) -> None:
+        seen.append(stage.runs())
+        update(*asked)
+        seen.append(stage.runs())
+
+    monkeypatch.setattr(rolling_back, "_update", watched)
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert len(seen) == 4
+    assert not any(found == (checksum("two"), "one") for runs in seen for found in runs.values())
 
 
 def test_nothing_is_done_unless_told(stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
