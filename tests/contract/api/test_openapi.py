@@ -61,6 +61,35 @@ def test_it_is_valid(made: dict[str, Any]) -> None:
     assert list(OpenAPIV31SpecValidator(made).iter_errors()) == []
 
 
+def test_no_reference_leads_back_to_itself_or_out_of_the_document(made: dict[str, Any]) -> None:
+    """The explorer puts what a reference means in its place (`web/static/explorer.js`): a circle would never end."""
+
+    def references(node: Any) -> list[str]:
+        if isinstance(node, list):
+            return [found for each in node for found in references(each)]
+        if not isinstance(node, dict):
+            return []
+        own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+        return own + [found for each in node.values() for found in references(each)]
+
+    def follow(reference: str, behind: tuple[str, ...]) -> None:
+        assert reference not in behind, f"{reference} leads back to itself: {behind}"
+        root, *parts = reference.split("/")
+        assert root == "#", reference
+        node: Any = made
+        for part in parts:
+            node = node[part.replace("~1", "/").replace("~0", "~")]
+        if reference not in followed:
+            for each in references(node):
+                follow(each, (*behind, reference))
+            followed.add(reference)
+
+    followed: set[str] = set()
+    for reference in references(made["paths"]):
+        follow(reference, ())
+    assert len(followed) > 50
+
+
 def test_it_has_every_route_of_the_table_and_nothing_else(made: dict[str, Any]) -> None:
     wanted = {(route.method.lower(), "/v1" + route.path) for route in ROUTES if route.method != "GET" or route.path not in PAGES}
     assert {(method, path) for method, path, _ in operations(made)} == wanted
