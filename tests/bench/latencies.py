@@ -57,6 +57,7 @@ DELAY = Latency(100, 1_000, "end of a message's delay to its receipt; AWS promis
 SEND = Latency(10, 60, "SendMessage; assumed as a write")
 START = Latency(1_500, 3_000, "first start; our CPU in tests/bench/bench_cold_payout.py")
 READ = Latency(4, 15, "single-digit ms: aws.amazon.com/blogs/database/understanding-amazon-dynamodb-latency")
+SIGN = Latency(20, 80, "Sign of a key of KMS; AWS publishes no figure; assumed")
 NODE = Latency(100, 400, "as tests/bench/bench_node_latency.py; assumed")
 MEMPOOL = Latency(400, 2_000, "getrawmempool of some 50,000 ids, 3 MB; assumed")
 RECEIVER = Latency(100, 500, "a merchant's answer; assumed")

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chalicelib.domain.addresses.addresses import MOST_SLOTS
+from chalicelib.usecases.ports.changes import FEW_ITEMS
+from tests.bench.latencies import NODE, READ, SIGN, commit
 from tests.bench.steps import TABLE, Cost, parsed
 
 PLANS = ("8 functions", "8 groups")
@@ -33,8 +36,13 @@ DELIVERIES = 4_600.0
 """Single deliveries a second of `deliver` (bench_deliveries.py and app.py: 100 functions at 46)."""
 EXPIRY_UNITS = 4.0
 """Write units of an invoice in `expiry#<network>`: opened and closed, each in a transaction."""
-WALLET, SWEPT = 6.0, 0.1
-"""Transactions a second of a hot wallet at 150 ms each (assumed), and withdrawals and sweeps for each invoice: assumed."""
+PAYOUT = "payout: build, sign and send"
+"""The step of costs.md that a hot wallet does, one after the other: its queue has one group for each slot."""
+NODE_ROUNDS, PAYOUT_CPU_MS = 14, 60.0
+"""Requests to the node for one native payment on EVM, one after the other (counted on anvil in tests/nodes/test_main_job.py; a
+token's has 23), and its CPU: two readers (bench_signatures.py) and a millisecond for each call."""
+SWEPT = 0.1
+"""Withdrawals and top-ups for each invoice: assumed."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +63,13 @@ class Limit:
 
 @dataclass(frozen=True)
 class Facts:
-    """Measured: write units of a paid invoice by table, payments a second of a network and of a merchant's coin."""
+    """Measured: write units of a paid invoice by table, payments a second of a network and of a merchant's coin. Computed: payouts
+    a second of a wallet."""
 
     writes: dict[str, float]
     network: float
     merchant: float
+    wallet: float
 
 
 def paid_invoice(costs: dict[str, Cost]) -> dict[str, float]:
@@ -75,6 +85,13 @@ def paid_invoice(costs: dict[str, Cost]) -> dict[str, float]:
     return total
 
 
+def payouts_a_second(cost: Cost) -> float:
+    """Of one wallet: its calls one after the other, at the mean waits of latencies.py."""
+    kinds = {"TransactWriteItems": commit(FEW_ITEMS), "Sign": SIGN}
+    waits = sum(count * kinds.get(name, READ).mean for name, count in cost.calls.items()) + NODE_ROUNDS * NODE.mean
+    return 1_000 / (waits + PAYOUT_CPU_MS)
+
+
 def facts(throughput: str) -> Facts:
     """From the page's table of the model and from costs.md. Raises ValueError."""
 
@@ -86,7 +103,8 @@ def facts(throughput: str) -> Facts:
         (row,) = (row for row in rows if row[0].startswith(case))
         return float(row[column].split(";")[0])
 
-    return Facts(paid_invoice(parsed(TABLE.read_text(encoding="utf-8"))), rate("200/s"), rate("50/s"))
+    costs = parsed(TABLE.read_text(encoding="utf-8"))
+    return Facts(paid_invoice(costs), rate("200/s"), rate("50/s"), payouts_a_second(costs[PAYOUT]))
 
 
 def limits(known: Facts) -> list[Limit]:
@@ -102,7 +120,8 @@ def limits(known: Facts) -> list[Limit]:
         Limit("requests", REQUESTS + CHECKOUT, GATEWAY, "apigateway/limits"),
         Limit("functions at once", (REQUESTS + CHECKOUT) * SECONDS_OF_A_REQUEST, RUNNING, "gettingstarted-limits"),
         Limit("deliveries", EVENTS, DELIVERIES, "bench_deliveries"),
-        Limit("one hot wallet", SWEPT * BUSIEST_NETWORK, WALLET, "assumed"),
+        Limit("one hot wallet", SWEPT * BUSIEST_NETWORK, known.wallet, "costs.md, latencies.py"),
+        Limit(f"{MOST_SLOTS} slots of an EVM wallet", SWEPT * BUSIEST_NETWORK, MOST_SLOTS * known.wallet, "the same"),
     ]
     return sorted(found, key=lambda limit: limit.used(1), reverse=True)
 
@@ -118,5 +137,5 @@ def table(known: Facts) -> str:
             there = [one for one in rows if not one.young or volume == VOLUMES[0]]
             share = f"{row.used(volume):.0%}" if row in there else ""
             shares.append(f"**{share}**" if row is there[0] else share)
-        lines.append(f"|{row.name}|{row.demand:g}|{row.capacity:g}|{row.source}|{'|'.join(shares)}|")
+        lines.append(f"|{row.name}|{row.demand:g}|{round(row.capacity, 2):g}|{row.source}|{'|'.join(shares)}|")
     return "\n".join(lines)

@@ -1,6 +1,6 @@
 """What every step of the main paths costs, one by one: calls of AWS, and the request units that DynamoDB bills.
 
-The table is `costs.md` beside this file; `tests/unit/architecture/test_costs.py` compares it with what steps cost now, exactly.
+The table is `costs.md` beside this file; `tests/contract/api/test_step_costs.py` compares it with what steps cost now, exactly.
 `python -m tests.bench.steps` writes it anew.
 
 Each path is walked twice, and the second walk counts: what a process remembers, and what is made once for a merchant, is there.

@@ -38,10 +38,11 @@ PRINTED: dict[Callable[[str], str], tuple[str, str]] = {
         "|tron: 300|562|5.49|8.34|1.37|",
     ),
     page.seconds: (
-        "8 payments:\n|network|s|n|p50|p95 s|p99|twice|budget|\n|tron|3|25|4.1|6.3|6.9|105.7|5|\n"
-        "50 payments, as the service does:\n|tron|3|150|2.7|4.8|5.8|6.8|5|\n"
+        "\n8.33 payments a second, alone:\n|network|s|n|p50|p95 s|p99|twice|budget|\n|tron|3|25|4.1|6.3|6.9|105.7|5|\n"
+        "\n8.33 payments a second, as the service does:\n|tron|3|25|2.2|3.7|4.7|5.8|5|\n"
+        "\n50 payments a second, as the service does:\n|tron|3|150|2.7|4.8|5.8|6.8|5|\n"
         "\nA month:\n\n|network|idle|busy|few|many|\n|---|---|---|---|---|\n|tron|1.1|38.3|1.8|4.4|\n",
-        "|tron|4.8;6.8|1.1;38.3|1.8;4.4|",
+        "|tron|3.7;5.8|4.8;6.8|1.1;38.3|1.8;4.4|",
     ),
     page.deliveries: (
         "1 x 1,000, 0 ms               196/s     2.60      1.20     1.40     1.62     1.60     2.00   1.40    391/s    113/s\n",
@@ -92,7 +93,7 @@ def test_every_table_has_its_place_on_the_page_and_its_bench() -> None:
 
 
 def test_the_narrowest_limit_of_each_volume_is_the_first_bottleneck() -> None:
-    known = Facts({"work": 80.0, "records": 40.0}, network=150.0, merchant=50.0)
+    known = Facts({"work": 80.0, "records": 40.0}, network=150.0, merchant=50.0, wallet=6.0)
     rows = limits.limits(known)
     assert rows[0].name.startswith("new table `work`") and rows[0].used(1_000_000) == pytest.approx(80 * 57.87 / 4_000, rel=1e-3)
     assert [row.used(1) for row in rows] == sorted((row.used(1) for row in rows), reverse=True)
@@ -101,6 +102,14 @@ def test_the_narrowest_limit_of_each_volume_is_the_first_bottleneck() -> None:
     bold = [line for line in lines if line.count("**") == 4]
     assert len(bold) == 1 and "hot wallet" in bold[0]
     assert limits.facts(MODEL).network == 154.0 and limits.facts(MODEL).merchant == 54.0
+
+
+def test_a_wallet_pays_as_fast_as_its_calls_come_one_after_the_other() -> None:
+    alone = limits.payouts_a_second(Cost({}, {}, {}))
+    busy = limits.payouts_a_second(Cost({"GetItem": 100}, {}, {}))
+    assert 1 / busy - 1 / alone == pytest.approx(100 * limits.READ.mean / 1_000)
+    signed = limits.payouts_a_second(Cost({"Sign": 1}, {}, {}))
+    assert 1 / signed - 1 / alone == pytest.approx(limits.SIGN.mean / 1_000)
 
 
 def test_a_paid_invoice_is_its_steps_without_what_a_poll_takes_anyway() -> None:
