@@ -15,12 +15,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from chalicelib.settings import APP, Settings
 
 ANSWERS = "ReportBatchItemFailures"
 TRIES = 40
 """A mapping that was changed a moment ago takes no change. Two minutes; it is ready in seconds."""
 _WAIT_SECONDS = 3.0
+OFF = ("Disabled", "Disabling")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,8 @@ def wrong(wanted: Sequence[Consumer], found: Sequence[Mapping]) -> list[str]:
         ]
         for each in fits:
             if each.state != "Enabled":
-                said.append(f"{each.function}: the mapping {each.uuid} is {each.state}")
+                cure = ": start-functions has it bring messages again" if each.state in OFF else ""
+                said.append(f"{each.function}: the mapping {each.uuid} is {each.state}{cure}")
             if consumer.answers and not each.answers:
                 said.append(f"{each.function}: the mapping {each.uuid} ignores which messages failed ({ANSWERS} is not set)")
     return said
@@ -98,16 +102,53 @@ def heed(
     answering = {(each.function, each.queue) for each in wanted if each.answers}
     changed = [each for each in found if (each.function, each.queue) in answering and not each.answers]
     for each in changed:
-        _update(client, each.uuid, wait)
+        _update(client, each.uuid, wait, FunctionResponseTypes=[ANSWERS])
     for each in changed:
         _ready(client, each.uuid, wait)
     return changed
 
 
-def _update(client: Any, uuid: str, wait: Callable[[float], None]) -> None:
+def stop(client: Any, functions: Sequence[str], wait: Callable[[float], None] = time.sleep) -> dict[str, str]:
+    """Have no queue bring these functions messages: they wait in the queue. The ids of mappings that Lambda refused to stop,
+    several times in turn, with what it said.
+
+    https://docs.aws.amazon.com/lambda/latest/api/API_UpdateEventSourceMapping.html (Enabled)
+    """
+    left = {each.uuid: f"{each.state} for {each.function}" for each in standing(client, functions) if each.state not in OFF}
+    for tries in reversed(range(TRIES)):
+        left = {uuid: said for uuid in left if (said := _refusal(client, uuid))}
+        if not left or not tries:
+            break
+        wait(_WAIT_SECONDS)
+    return left
+
+
+def start(client: Any, functions: Sequence[str], wait: Callable[[float], None] = time.sleep) -> list[Mapping]:
+    """Have queues bring these functions messages again, and wait until they do; the mappings that were stopped.
+
+    Raises botocore's ClientError where Lambda refuses, or a mapping stays busy.
+    """
+    changed = [each for each in standing(client, functions) if each.state in OFF]
+    for each in changed:
+        _update(client, each.uuid, wait, Enabled=True)
+    for each in changed:
+        _ready(client, each.uuid, wait)
+    return changed
+
+
+def _refusal(client: Any, uuid: str) -> str:
+    """What Lambda says against stopping a mapping; nothing where it is stopped, or gone."""
+    try:
+        client.update_event_source_mapping(UUID=uuid, Enabled=False)
+    except ClientError as error:
+        return "" if error.response["Error"]["Code"] == "ResourceNotFoundException" else str(error)
+    return ""
+
+
+def _update(client: Any, uuid: str, wait: Callable[[float], None], **change: Any) -> None:
     for left in reversed(range(TRIES)):
         try:
-            client.update_event_source_mapping(UUID=uuid, FunctionResponseTypes=[ANSWERS])
+            client.update_event_source_mapping(UUID=uuid, **change)
         except client.exceptions.ResourceInUseException:
             if not left:
                 raise

@@ -106,7 +106,7 @@ def delete(args: argparse.Namespace) -> int:
 
 def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:
     from infra import gateway_answers, mappings
-    from infra.deployment import function_settings, mend, standing
+    from infra.deployment import function_settings, mend, standing, stopping
     from infra.deployment.code import PROJECT, deploy_code
 
     stage, client = args.stage, session.client("lambda")
@@ -122,9 +122,10 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:
     mappings.heed(client, wanted, mappings.standing(client, [each.function for each in wanted]))
     function_settings.settle(client, stage, standing.function_names(client, stage))
     if stopped:  # new ones, too
-        function_settings.stop(client, standing.function_names(client, stage))
+        stopping.stop(client, standing.function_names(client, stage))
     lock.demand()
-    gateway_answers.put_answers(next(each["rest_api_id"] for each in recorded if each["resource_type"] == "rest_api"))
+    api = next(each["rest_api_id"] for each in recorded if each["resource_type"] == "rest_api")
+    gateway_answers.put_answers(api)
     left = migrate(args)
     return _check(lock.bucket, stage) or left
 

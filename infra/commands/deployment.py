@@ -90,27 +90,28 @@ def stop_functions(args: argparse.Namespace) -> int:
     import boto3
     from botocore.exceptions import ClientError
 
-    from infra.deployment import function_settings, standing
+    from infra.deployment import standing, stopping
     from infra.deployment.bucket import bucket_of
     from infra.deployment.lock import locked
 
     client = boto3.client("lambda")
     functions = standing.function_names(client, args.stage)
-    left = function_settings.stop(client, functions)
+    left = stopping.stop(client, functions)
     try:
         with locked(bucket_of(boto3), args.stage, print):  # a deploy makes new functions
-            left = function_settings.stop(client, functions)
+            left = stopping.stop(client, functions)
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":  # nobody has deployed with the command
             raise
-    for function, said in left.items():
-        print(f"{function} is still called: {said}", file=sys.stderr)
-    print(f"{len(functions) - len(left)} functions of stage {args.stage} are stopped")
+    for name, said in left.items():
+        print(f"{name} is still called: {said}", file=sys.stderr)
+    stopped = [name for name in functions if name not in left]
+    print(f"{len(stopped)} functions of stage {args.stage} are stopped, and no queue brings messages to any")
     return 1 if left else 0
 
 
 def start_functions(args: argparse.Namespace) -> int:
-    """Have functions called, and give them their concurrency, loops and retries. Run it after each `chalice deploy`.
+    """Have functions and queues call, and give them concurrency, loops and retries. Run it after each `chalice deploy`.
 
     The exit code is 1 where the account has no room for the reserve of some: they are called without.
     """
@@ -118,11 +119,11 @@ def start_functions(args: argparse.Namespace) -> int:
 
     import boto3
 
-    from infra.deployment import function_settings, standing
+    from infra.deployment import function_settings, standing, stopping
 
     client = boto3.client("lambda")
     functions = standing.function_names(client, args.stage)
-    function_settings.settle(client, args.stage, functions, start=True)
+    stopping.start(client, args.stage, functions)
     said = list(function_settings.wrong(client, args.stage, functions))
     for line in said:
         print(line, file=sys.stderr)

@@ -54,7 +54,7 @@ def _functions(found: Standing, stage: str) -> Iterator[str]:
 
 def _stopped(client: Any, found: Standing) -> Iterator[str]:
     if stopped := function_settings.stopped(client, sorted(found.functions)):
-        yield f"  {len(stopped)} are stopped, and stay so: start-functions has them called again"
+        yield f"  {len(stopped)} are stopped, and stay so, with their queues: start-functions has them called again"
 
 
 def _api(found: Standing, bucket: Bucket) -> Iterator[str]:

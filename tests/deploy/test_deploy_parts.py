@@ -82,7 +82,7 @@ def test_a_deploy_tells_what_is_stopped_and_leaves_it_so(
     assert main(["--stage", STAGE, "stop-functions"]) == 0
     monkeypatch.setattr(deploying, "_deploy", lambda *_: 0)
     assert main(["--stage", STAGE, "deploy", "--yes", "--alarm-topic", topic]) == 0
-    assert "1 are stopped, and stay so" in capsys.readouterr().out
+    assert "1 are stopped, and stay so, with their queues" in capsys.readouterr().out
     assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 0
     assert main(["--stage", STAGE, "start-functions"]) == 0
     assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 20

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
+import time
 import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 import boto3
+import botocore.client
 import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
@@ -16,6 +19,7 @@ from moto import mock_aws
 from chalicelib.settings import VARIABLES
 from infra import mappings
 from infra.cli import main
+from infra.deployment import function_settings, stopping
 from infra.local import repairs
 from tests.deploy.declared import consumers
 
@@ -57,6 +61,9 @@ class Deployed:
         listed = self.functions.list_event_source_mappings()["EventSourceMappings"]
         return [m["UUID"] for m in listed if m["FunctionArn"].endswith(f":gateway-{STAGE}-{function}")]
 
+    def states(self) -> set[str]:
+        return {each["State"] for each in self.functions.list_event_source_mappings()["EventSourceMappings"]}
+
     def heeded(self) -> set[str]:
         listed = self.functions.list_event_source_mappings()["EventSourceMappings"]
         return {m["FunctionArn"].rsplit(":", 1)[1] for m in listed if m.get("FunctionResponseTypes") == ["ReportBatchItemFailures"]}
@@ -66,7 +73,7 @@ class Deployed:
 def deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)  # an operator's shell has none of the tests' settings
-    repairs.install()
+    repairs.install_for_deploying()
     with mock_aws():
         yield Deployed()
 
@@ -116,6 +123,99 @@ def test_another_stages_mappings_are_not_touched(deployed: Deployed, capsys: pyt
     assert main(["--stage", "demo", "mappings"]) == 1
     assert deployed.heeded() == set()
     assert len(capsys.readouterr().err.splitlines()) == len(consumers("demo"))
+
+
+def test_stopping_functions_stops_their_queues_and_starting_starts_both(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A function that is stopped turns messages away, and each comes to the dead letters after some turns."""
+    for _ in range(2):
+        assert main(["--stage", STAGE, "stop-functions"]) == 0
+        assert deployed.states() == {"Disabled"}
+    assert main(["--stage", STAGE, "mappings"]) == 1
+    assert deployed.states() == {"Disabled"} and deployed.heeded() == BATCHES, "what is set for a stopped one leaves it so"
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 9 and all(line.endswith("is Disabled: start-functions has it bring messages again") for line in said)
+    for _ in range(2):
+        assert main(["--stage", STAGE, "start-functions"]) == 0
+        assert deployed.states() == {"Enabled"}
+    assert main(["--stage", STAGE, "mappings"]) == 0
+
+
+def test_functions_stop_before_their_queues_and_start_before_them(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever stops brings no payment first; nothing brings a message to a function that is stopped."""
+    asked: list[str] = []
+    call = botocore.client.BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def watched(self: Any, operation: str, arguments: Any) -> Any:
+        if operation in ("PutFunctionConcurrency", "DeleteFunctionConcurrency", "UpdateEventSourceMapping"):
+            asked.append(operation)
+        return call(self, operation, arguments)
+
+    monkeypatch.setattr(botocore.client.BaseClient, "_make_api_call", watched)
+    functions = [f"gateway-{STAGE}-{name}" for name in consumers(STAGE)]
+    assert stopping.stop(deployed.functions, functions, wait=lambda _: None) == {}
+    assert asked == ["PutFunctionConcurrency"] * 9 + ["UpdateEventSourceMapping"] * 9
+    asked.clear()
+    stopping.start(deployed.functions, STAGE, functions, wait=lambda _: None)
+    assert asked[-9:] == ["UpdateEventSourceMapping"] * 9 and "UpdateEventSourceMapping" not in asked[:-9]
+
+
+@pytest.mark.parametrize("command", ["stop-functions", "start-functions"])
+def test_a_command_that_was_cut_is_ended_by_running_it_again(
+    deployed: Deployed, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each call that changes something. What it leaves meanwhile is named by the check."""
+    other = {"stop-functions": "start-functions", "start-functions": "stop-functions"}[command]
+    call = botocore.client.BaseClient._make_api_call  # type: ignore[attr-defined]
+    left: list[int] = []
+
+    def cut(self: Any, operation: str, arguments: Any) -> Any:
+        if left and re.match("(Put|Delete|Update)", operation):
+            left[0] -= 1
+            if not left[0]:
+                raise KeyboardInterrupt
+        return call(self, operation, arguments)
+
+    monkeypatch.setattr(botocore.client.BaseClient, "_make_api_call", cut)
+    wanted = "Disabled" if command == "stop-functions" else "Enabled"
+    assert main(["--stage", STAGE, "mappings"]) == 0
+    for at in (1, 10, 18):
+        left.clear()
+        assert main(["--stage", STAGE, other]) == 0
+        left.append(at)
+        with pytest.raises(KeyboardInterrupt):
+            main(["--stage", STAGE, command])
+        left.clear()
+        functions = [f"gateway-{STAGE}-{name}" for name in consumers(STAGE)]
+        assert deployed.states() != {wanted}
+        assert main(["--stage", STAGE, command]) == 0
+        assert deployed.states() == {wanted}
+        assert len(function_settings.stopped(deployed.functions, functions)) == (9 if wanted == "Disabled" else 0)
+
+
+def test_a_mapping_that_can_not_be_stopped_is_named(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that is busy is tried again; the others are stopped."""
+    stuck, busy = deployed.of("relay")[0], deployed.of("payout")[0]
+    refused = {stuck: 10**6, busy: 2}
+    call = botocore.client.BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def refusing(self: Any, operation: str, arguments: Any) -> Any:
+        if operation == "UpdateEventSourceMapping" and refused.get(arguments["UUID"], 0):
+            refused[arguments["UUID"]] -= 1
+            raise ClientError({"Error": {"Code": "ResourceInUseException", "Message": "busy"}}, operation)
+        return call(self, operation, arguments)
+
+    monkeypatch.setattr(botocore.client.BaseClient, "_make_api_call", refusing)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(mappings.stop, "__defaults__", (lambda _: None,))
+    monkeypatch.setattr(stopping.stop, "__defaults__", (lambda _: None,))
+    assert main(["--stage", STAGE, "stop-functions"]) == 1
+    assert f"{stuck} is still called" in capsys.readouterr().err
+    states = {each["UUID"]: each["State"] for each in deployed.functions.list_event_source_mappings()["EventSourceMappings"]}
+    assert states.pop(stuck) == "Enabled" and set(states.values()) == {"Disabled"}
 
 
 def test_a_mapping_that_is_being_changed_is_waited_for() -> None:
