@@ -84,7 +84,7 @@ def _apply(
     arguments: dict[str, Any] = {
         "StackName": name,
         "TemplateURL": bucket.url(_upload(bucket, text)),
-        "Parameters": [{"ParameterKey": "Stage", "ParameterValue": stage}, topic],
+        "Parameters": [{"ParameterKey": "Stage", "ParameterValue": stage}, topic, _log_days(stage)],
     }
     if new:
         _send(formation.create_stack, {**arguments, "EnableTerminationProtection": stage == "prod"}, wait)
@@ -170,6 +170,13 @@ def _topic(wanted: str | None, exists: bool) -> dict[str, Any]:
     if wanted is None and exists:
         return {"ParameterKey": "AlarmTopic", "UsePreviousValue": True}
     return {"ParameterKey": "AlarmTopic", "ParameterValue": wanted or ""}
+
+
+def _log_days(stage: str) -> dict[str, Any]:
+    """The parameter."""
+    from infra.deployment.platform_settings import of_stage
+
+    return {"ParameterKey": "AccessLogDays", "ParameterValue": str(of_stage(stage).access_log_days)}
 
 
 def _exists(formation: Any, name: str) -> bool:

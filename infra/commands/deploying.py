@@ -106,7 +106,7 @@ def delete(args: argparse.Namespace) -> int:
 
 def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:
     from infra import gateway_answers, mappings
-    from infra.deployment import function_settings, mend, standing, stopping
+    from infra.deployment import function_settings, gateway_stage, mend, standing, stopping
     from infra.deployment.code import PROJECT, deploy_code
 
     stage, client = args.stage, session.client("lambda")
@@ -126,6 +126,8 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:
     lock.demand()
     api = next(each["rest_api_id"] for each in recorded if each["resource_type"] == "rest_api")
     gateway_answers.put_answers(api)
+    for line in gateway_stage.settle(session, lock.bucket, stage, api):
+        print(line)
     left = migrate(args)
     return _check(lock.bucket, stage) or left
 

@@ -43,14 +43,20 @@ def prepare(args: argparse.Namespace) -> int:
 
 
 def gateway(args: argparse.Namespace) -> int:
-    """Give API Gateway's own answers the service's shape. Run it after each `chalice deploy`, which resets them."""
+    """Set API Gateway's own answers, throttling and access log. Run it after each `chalice deploy`, which resets the answers."""
+    import boto3
+
     from infra import gateway_answers
+    from infra.deployment import gateway_stage
+    from infra.deployment.bucket import bucket_of
 
     try:
         api_id = gateway_answers.api_of(args.stage)
     except LookupError as error:
         raise CanNot(str(error)) from error
     gateway_answers.put_answers(api_id)
+    for line in gateway_stage.settle(boto3, bucket_of(boto3), args.stage, api_id):
+        print(line)
     print(f"the API {api_id} answers in the service's words")
     return 0
 

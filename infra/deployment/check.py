@@ -12,7 +12,7 @@ from chalicelib.settings import APP
 from infra import gateway_answers, mappings
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import function_settings, record, standing
+from infra.deployment import function_settings, gateway_stage, record, standing
 from infra.deployment.adopt import adopted
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
@@ -43,6 +43,7 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
         lambda: _queues(session.client("lambda"), found, stage),
         lambda: _rules(session.client("events"), found, stage),
         lambda: _api(session.client("apigateway"), found, stage),
+        lambda: _api_stage(session, bucket, found, stage),
         lambda: _record(session, bucket, found, stage),
     ]
     wrong = tuple(line for part in parts for line in part())
@@ -109,6 +110,11 @@ def _api(client: Any, found: Standing, stage: str) -> Iterator[str]:
     other = [w["responseType"] for w in gateway_answers.answers() if not _same(answers.get(w["responseType"], {}), w)]
     if other:
         yield f"API Gateway answers in its own words: {', '.join(other)}"
+
+
+def _api_stage(session: Any, bucket: Bucket, found: Standing, stage: str) -> Iterator[str]:
+    if len(found.apis) == 1:
+        yield from gateway_stage.wrong(session, bucket, stage, found.apis[0])
 
 
 def _same(stands: dict[str, Any], wanted: dict[str, Any]) -> bool:

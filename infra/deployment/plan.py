@@ -8,7 +8,7 @@ from typing import Any
 from chalicelib.settings import APP
 from infra import mappings
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import function_settings, index_steps, standing
+from infra.deployment import function_settings, gateway_stage, index_steps, standing
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
 from infra.deployment.mend import too_many
@@ -25,6 +25,7 @@ def plan(session: Any, bucket: Bucket, stage: str) -> list[str]:
         _functions(found, stage),
         _stopped(session.client("lambda"), found),
         _api(found, bucket),
+        gateway_stage.plan(session, stage),
         _queues(found, stage),
         iter(["then: what API Gateway answers by itself, records of older versions, a check of all that stands"]),
     )

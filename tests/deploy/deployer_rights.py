@@ -22,6 +22,8 @@ _ACTIONS = {
     ("dynamodb", "TransactGetItems"): {"dynamodb:GetItem"},
     ("dynamodb", "TransactWriteItems"): {f"dynamodb:{part}Item" for part in ("Put", "Update", "Delete", "ConditionCheck")},
     # .../list_awslambda.html
+    # .../list_amazonapigatewaymanagement.html: API Gateway is given the role that it writes logs by
+    ("apigateway", "UpdateAccount"): {"apigateway:PATCH", "iam:PassRole"},
     ("lambda", "CreateFunction"): {"lambda:CreateFunction", "iam:PassRole"},
     ("lambda", "UpdateFunctionConfiguration"): {"lambda:UpdateFunctionConfiguration", "iam:PassRole"},
 }
@@ -33,7 +35,7 @@ def actions(service: str, operation: str) -> set[str]:
     """The IAM actions that an API call needs."""
     if service == "sts":
         return set()  # GetCallerIdentity needs none
-    if service == "apigateway":
+    if service == "apigateway" and (service, operation) not in _ACTIONS:
         return {f"apigateway:{next(method for start, method in _METHODS.items() if operation.startswith(start))}"}
     return _ACTIONS.get((service, operation), {f"{service}:{operation}"})
 

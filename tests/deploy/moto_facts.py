@@ -73,7 +73,31 @@ def lets_tls_through() -> None:
     raise AssertionError("a refusal without a condition counts")
 
 
-FACTS = (imports_swagger, puts_swagger, makes_signing_keys, lets_tls_through)
+def keeps_a_stages_settings() -> None:
+    gateway = boto3.client("apigateway")
+    api = gateway.import_rest_api(body=json.dumps({"openapi": "3.0.1", **_ONE_METHOD}).encode())["id"]
+    first = gateway.create_deployment(restApiId=api, stageName="api")["id"]
+    change = {"op": "replace", "path": "/*/*/throttling/rateLimit", "value": "7"}
+    gateway.update_stage(restApiId=api, stageName="api", patchOperations=[change])
+    second = gateway.create_deployment(restApiId=api, stageName="api")["id"]
+    stage = gateway.get_stage(restApiId=api, stageName="api")
+    assert stage["deploymentId"] == second != first
+    assert stage["methodSettings"]["*/*"]["throttlingRateLimit"] == 7
+
+
+_ONE_METHOD: dict[str, Any] = {
+    "info": {"title": "t", "version": "1", "description": "d"},
+    "paths": {
+        "/": {
+            "get": {
+                "responses": {"200": {"description": "d"}},
+                "x-amazon-apigateway-integration": {"type": "HTTP", "uri": "https://a.example", "httpMethod": "GET"},
+            }
+        }
+    },
+}
+
+FACTS = (imports_swagger, puts_swagger, makes_signing_keys, lets_tls_through, keeps_a_stages_settings)
 
 
 def _holds_the_routes(api: str) -> None:

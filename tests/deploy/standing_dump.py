@@ -88,7 +88,8 @@ def _api(api: str) -> dict[str, Any]:
         "routes": json.loads(re.sub(r'"cacheNamespace": "\w+"', "", json.dumps(routes, default=str))),
         "about": {key: value for key, value in about.items() if key not in left_out},
         "answers": answers,
-        "stages": [each["stageName"] for each in gateway.get_stages(restApiId=api)["item"]],
+        "stages": [{k: v for k, v in each.items() if k != "deploymentId"} for each in gateway.get_stages(restApiId=api)["item"]],
+        "writes logs by": gateway.get_account().get("cloudwatchRoleArn"),
     }
 
 

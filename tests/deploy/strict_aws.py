@@ -3,8 +3,11 @@
 * Lambda takes one mapping of a queue and a function (409), and packages of 50 MB.
   https://github.com/aws/chalice/issues/2146
   https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
-* API Gateway imports a regional API each three seconds, replaces one each second, publishes one each five (429).
+* API Gateway imports a regional API each three seconds, replaces one each second, publishes one each five, and changes what it
+  knows of the account each twenty (429).
   https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
+* API Gateway takes no access log before the account has a role for logs, and no role that was made a moment ago.
+  https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-logging.html
 * CloudFormation takes a template of 51,200 bytes in a request, and 1 MB by S3.
   https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 """
@@ -16,7 +19,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from moto.apigateway.exceptions import ApiGatewayException
+from moto.apigateway.exceptions import ApiGatewayException, BadRequestException
 from moto.apigateway.models import APIGatewayBackend
 from moto.awslambda.exceptions import LambdaClientError
 from moto.awslambda.models import LambdaBackend
@@ -24,7 +27,7 @@ from moto.cloudformation.exceptions import ValidationError
 from moto.cloudformation.responses import CloudFormationResponse
 
 PACKAGE = 50 * 1024 * 1024
-_SECONDS = {"import_rest_api": 3.0, "put_rest_api": 1.0, "create_deployment": 5.0}
+_SECONDS = {"import_rest_api": 3.0, "put_rest_api": 1.0, "create_deployment": 5.0, "update_account": 20.0}
 
 
 class _TooMany(ApiGatewayException):
@@ -66,6 +69,7 @@ def be_strict() -> Clock:
     time.sleep = clock.sleep
     for name, seconds in _SECONDS.items():
         setattr(APIGatewayBackend, name, _throttled(getattr(APIGatewayBackend, name), seconds, clock))
+    _logs_by_a_role()
     _one_mapping()
     _small_packages()
     _small_templates()
@@ -84,6 +88,29 @@ def _throttled(method: Callable[..., Any], seconds: float, clock: Clock) -> Call
         return method(*arguments, **named)
 
     return throttled
+
+
+def _logs_by_a_role() -> None:
+    stage, account, seen = APIGatewayBackend.update_stage, APIGatewayBackend.update_account, set[str]()
+
+    def updated_stage(self: APIGatewayBackend, function_id: str, stage_name: str, patch_operations: Any) -> Any:
+        logs = [each for each in patch_operations if each["op"] == "replace" and each["path"].startswith("/accessLogSettings")]
+        if logs and not self.account.cloudwatch_role_arn:
+            raise BadRequestException("CloudWatch Logs role ARN must be set in account settings to enable logging")
+        return stage(self, function_id, stage_name, patch_operations)
+
+    def updated_account(self: APIGatewayBackend, patch_operations: Any) -> Any:
+        (arn,) = (str(each["value"]) for each in patch_operations)
+        if arn not in seen:
+            seen.add(arn)
+            raise BadRequestException(
+                "The role ARN does not have required permissions configured. Please grant trust permission for API Gateway and add"
+                " the required role policy."
+            )
+        return account(self, patch_operations)
+
+    APIGatewayBackend.update_stage = updated_stage  # type: ignore[method-assign]
+    APIGatewayBackend.update_account = updated_account  # type: ignore[method-assign]
 
 
 def _one_mapping() -> None:

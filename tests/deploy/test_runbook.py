@@ -67,5 +67,5 @@ def test_every_alarm_of_cloudwatch_is_explained() -> None:
     found = re.findall(r'AlarmName: !Sub "gateway-\$\{Stage\}-([\w-]+)"', TEMPLATE.read_text())
     named = {name for row in ROWS for name in phrases(row)}
     assert len(found) == len(set(found)) > 10
-    assert {name for name in found if not name.endswith("-errors")} <= named
-    assert "<function>-errors" in named
+    assert {name for name in found if not re.search("-(errors|throttled|silent)$", name)} <= named
+    assert {"<function>-errors", "<function>-throttled", "<function>-silent", "api-throttled"} <= named

@@ -166,7 +166,11 @@ def test_what_cloudformation_is_told_of_the_topic(account: None) -> None:
         "provide-client-params.cloudformation.UpdateStack", lambda params, **_: sent.extend(params["Parameters"])
     )
     create_stack("demo", session)  # type: ignore[arg-type]
-    assert sent == [{"ParameterKey": "Stage", "ParameterValue": "demo"}, {"ParameterKey": "AlarmTopic", "UsePreviousValue": True}]
+    assert sent == [
+        {"ParameterKey": "Stage", "ParameterValue": "demo"},
+        {"ParameterKey": "AlarmTopic", "UsePreviousValue": True},
+        {"ParameterKey": "AccessLogDays", "ParameterValue": "7"},
+    ]
 
 
 def test_what_moto_has_at_once_is_not_waited_for(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,7 +404,42 @@ def test_every_dead_letter_queue_and_function_has_an_alarm(resources: dict[str, 
     functions = {json.dumps({"Fn::Sub": name}) for name in function_names("prod").values()}
     assert len(dead) == len(QUEUES)
     of_the_api = [json.dumps({"Fn::Sub": "gateway-prod"}), json.dumps({"Ref": "Stage"})]  # Throttles, and its answers
-    assert sorted(watched) == sorted([*dead, *functions, json.dumps({"Fn::Sub": "gateway-prod-demo_reset"}), *of_the_api])
+    once_more = functions - {of_the_api[0]}  # silent, or throttled: below
+    expected = [*dead, *functions, *once_more, json.dumps({"Fn::Sub": "gateway-prod-demo_reset"}), *of_the_api]
+    assert sorted(watched) == sorted(expected)
+
+
+def test_a_function_that_does_not_run_rings(resources: dict[str, Any]) -> None:
+    """Of a schedule, whatever the reason: a stopped function, and a rule that is off, have no metric that counts them."""
+    from tests.deploy.declared import consumers, schedules
+
+    alarms = {r["Properties"]["AlarmName"]["Fn::Sub"]: r["Properties"] for r in resources.values() if "Alarm" in r["Type"]}
+    how = (
+        "Namespace",
+        "MetricName",
+        "Statistic",
+        "Period",
+        "EvaluationPeriods",
+        "Threshold",
+        "ComparisonOperator",
+        "TreatMissingData",
+    )
+
+    def of(kind: str) -> dict[str, list[Any]]:
+        found = {name: alarm for name, alarm in alarms.items() if name.endswith(f"-{kind}") and "-api-" not in name}
+        for name, alarm in found.items():
+            (watched,) = alarm["Dimensions"]
+            assert watched["Value"]["Fn::Sub"].replace("_", "-") == name.removesuffix(f"-{kind}")
+        return {d["Value"]["Fn::Sub"].split("-", 2)[2]: [a[key] for key in how] for a in found.values() for d in a["Dimensions"]}
+
+    silent, throttled = of("silent"), of("throttled")
+    assert silent.keys() == {name for name in schedules() if name != "demo_reset"}
+    assert throttled.keys() == consumers("prod").keys()
+    assert all(
+        each == ["AWS/Lambda", "Invocations", "Sum", 300, 3, 1, "LessThanThreshold", "breaching"] for each in silent.values()
+    )
+    turned = ["AWS/Lambda", "Throttles", "Sum", 60, 5, 0, "GreaterThanThreshold", "notBreaching"]
+    assert all(each == turned for each in throttled.values())
 
 
 def test_one_answer_500_of_the_api_rings(
@@ -443,7 +482,7 @@ def test_every_function_has_a_log_group_that_is_listened_to(resources: dict[str,
     from tests.deploy.declared import config, function_names
 
     # The demo's reset speaks to nobody at night: its alarm counts failures.
-    groups = {n: r for n, r in resources.items() if r["Type"] == "AWS::Logs::LogGroup" and n != "DemoResetLogs"}
+    groups = {n: r for n, r in resources.items() if r["Type"] == "AWS::Logs::LogGroup" and n not in ("DemoResetLogs", "AccessLogs")}
     assert resources["DemoResetLogs"]["Condition"] == resources["DemoResetErrorsAlarm"]["Condition"] == "Demo"
     names = {name: r["Properties"]["LogGroupName"]["Fn::Sub"].replace("${Stage}", "prod") for name, r in groups.items()}
     assert sorted(names.values()) == sorted(f"/aws/lambda/{function}" for function in function_names("prod").values())

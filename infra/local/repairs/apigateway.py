@@ -7,7 +7,7 @@ from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
-from moto.apigateway.models import APIGatewayBackend, Resource
+from moto.apigateway.models import APIGatewayBackend, Resource, RestAPI
 
 _state = SimpleNamespace(installed=False)
 _PATH = "_gateway_path"
@@ -20,6 +20,9 @@ def repair_apigateway() -> None:
     moto 5.2 takes OpenAPI 3 only, and only with a description; API Gateway takes Swagger 2.0 as well, which is what Chalice
     writes. A mock integration, which answers CORS preflight, has neither URI nor method, but moto wants both.
     https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-import-api.html
+
+    CreateDeployment makes a stage of moto's anew. A stage of AWS's stands, and shows another deployment from then on.
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/how-to-deploy-api-with-console.html
     """
     if _state.installed:
         return
@@ -27,6 +30,7 @@ def repair_apigateway() -> None:
     APIGatewayBackend.put_rest_api = _translating(APIGatewayBackend.put_rest_api, 1)  # type: ignore[method-assign]
     APIGatewayBackend.put_integration = _with_defaults(APIGatewayBackend.put_integration)  # type: ignore[method-assign]
     _remember_paths()
+    _keep_stages()
     _state.installed = True
 
 
@@ -94,3 +98,17 @@ def _remember_paths() -> None:
         return str(known)
 
     Resource.get_path = path  # type: ignore[method-assign]
+
+
+def _keep_stages() -> None:
+    create = RestAPI.create_deployment
+
+    def created(self: RestAPI, name: str, *arguments: Any, **named: Any) -> Any:
+        stood = self.stages.get(name)
+        deployment = create(self, name, *arguments, **named)
+        if stood is not None:
+            stood.deployment_id = deployment.id
+            self.stages[name] = stood
+        return deployment
+
+    RestAPI.create_deployment = created  # type: ignore[method-assign]
