@@ -21,6 +21,7 @@ from infra.commands import (
     migrating,
     networks,
     payments,
+    platform,
     put_back,
     restoring,
     treasury,
@@ -29,11 +30,11 @@ from infra.commands.common import CanNot, Run
 from infra.stage_settings import declared, differences, of_stage
 
 UNCHECKED = (
-    *("deploy", "rollback", "delete", "prepare", "gateway", "mappings", "start-functions"),
+    *("deploy", "rollback", "delete", "prepare", "gateway", "mappings", "start-functions", "platform"),
     *("stop-functions", "revoke", "stop-payments"),
 )
 """Deploying itself, and what must not wait for a deploy that went wrong."""
-GROUPS = (deploying, deployment, migrating, merchants, networks, custody, payments, treasury, books, restoring, put_back)
+GROUPS = (deploying, deployment, platform, migrating, merchants, networks, custody, payments, treasury, books, restoring, put_back)
 
 
 def _parser() -> argparse.ArgumentParser:

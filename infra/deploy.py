@@ -83,15 +83,15 @@ def _apply(
     name = stack_name(stage)
     arguments: dict[str, Any] = {
         "StackName": name,
-        "TemplateURL": bucket.url(_upload(bucket, text)),
+        "TemplateURL": bucket.url(upload(bucket, text)),
         "Parameters": [{"ParameterKey": "Stage", "ParameterValue": stage}, topic, _log_days(stage)],
     }
     if new:
-        _send(formation.create_stack, {**arguments, "EnableTerminationProtection": stage == "prod"}, wait)
+        send(formation.create_stack, {**arguments, "EnableTerminationProtection": stage == "prod"}, wait)
         demand(formation, name, "CREATE_COMPLETE", wait)
         return
     try:
-        _send(formation.update_stack, arguments, wait)
+        send(formation.update_stack, arguments, wait)
     except ClientError as error:
         if _UNCHANGED in error.response["Error"]["Message"]:
             return
@@ -99,7 +99,7 @@ def _apply(
     demand(formation, name, "UPDATE_COMPLETE", wait)
 
 
-def _send(call: Callable[..., Any], arguments: dict[str, Any], wait: Callable[[float], None]) -> None:
+def send(call: Callable[..., Any], arguments: dict[str, Any], wait: Callable[[float], None]) -> None:
     """Call CloudFormation. In a bucket that is versioned since a moment ago it may not find the template at first.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketVersioning.html
@@ -117,7 +117,7 @@ def _send(call: Callable[..., Any], arguments: dict[str, Any], wait: Callable[[f
             return
 
 
-def _upload(bucket: Bucket, text: str) -> str:
+def upload(bucket: Bucket, text: str) -> str:
     """Put a template into the bucket; its key. One text is one object, whoever sends it."""
     body = text.encode()
     key = f"templates/{hashlib.sha256(body).hexdigest()}.yaml"

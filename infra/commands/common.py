@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -60,3 +60,13 @@ def height(text: str) -> int:
     if number < 0:
         raise ValueError(text)
     return number
+
+
+def ask(question: str = "Go on? [y/N] ", agreeing: Sequence[str] = ("y", "yes")) -> None:
+    """Ask the operator whether to go on. Raises CanNot unless he agrees."""
+    try:
+        agreed = input(question).strip().lower() in agreeing
+    except EOFError:
+        raise CanNot("nothing was done: nobody answers here; --yes does without") from None
+    if not agreed:
+        raise CanNot("nothing was done")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from infra.commands.common import CanNot, Command
+from infra.commands.common import CanNot, Command, ask
 from infra.commands.deployment import ALARM_TOPIC, prepare
 from infra.commands.migrating import migrate
 
@@ -49,7 +48,7 @@ def deploy(args: argparse.Namespace) -> int:
     for line in (*plan(boto3, bucket, args.stage), function_settings.demand_room(boto3.client("lambda"), args.stage)):
         print(line)
     if not args.yes:
-        _ask()
+        ask()
     with locked(make_bucket(boto3), args.stage, _tell) as lock:
         return _deploy(args, lock, boto3)
 
@@ -68,7 +67,7 @@ def rollback(args: argparse.Namespace) -> int:
     for line in rolling_back.preview(functions, target):
         print(line)
     if not args.yes:
-        _ask()
+        ask()
     with locked(bucket, args.stage, _tell) as lock:
         functions = standing.look(boto3, args.stage).functions
         again = versions.before(versions.fetch(bucket, args.stage), {each.version for each in functions.values()}, args.stage)
@@ -84,7 +83,7 @@ def delete(args: argparse.Namespace) -> int:
     import boto3
 
     from infra.deploy import stack_name
-    from infra.deployment import taking_down
+    from infra.deployment import extras, taking_down
     from infra.deployment.bucket import make_bucket
     from infra.deployment.code import PROJECT
     from infra.deployment.lock import locked
@@ -92,10 +91,13 @@ def delete(args: argparse.Namespace) -> int:
     if args.stage == "local":
         raise CanNot("the stage local ends with make run")
     bucket = make_bucket(boto3)
+    if blocking := extras.in_the_way(boto3.client("cloudformation"), args.stage):
+        commands = {"domain": "platform domain --unmap", "firewall": "platform firewall --remove"}
+        raise CanNot(f"the API can not go before: {', '.join(commands[name] for name in blocking)}")
     for line in taking_down.preview(boto3, bucket, args.stage):
         print(line)
     if not args.yes:
-        _ask(f"Type the stage's name, {args.stage}, to go on: ", (args.stage,))
+        ask(f"Type the stage's name, {args.stage}, to go on: ", (args.stage,))
     with locked(bucket, args.stage, _tell) as lock:
         taking_down.take_down(boto3, bucket, lock, _tell, PROJECT)
     for line in taking_down.kept(boto3.client("cloudformation"), stack_name(args.stage)):
@@ -138,8 +140,8 @@ def _check(bucket: Bucket, stage: str) -> int:
     from infra.deployment.check import check
 
     found = check(boto3, bucket, stage)
-    for version in found.versions:
-        print(version)
+    for line in (*found.versions, *found.beside):
+        print(line)
     for line in found.wrong:
         print(line, file=sys.stderr)
     if found.wrong:
@@ -147,15 +149,6 @@ def _check(bucket: Bucket, stage: str) -> int:
     else:
         print(f"stage {stage} stands as it is declared: {found.url}")
     return 1 if found.wrong else 0
-
-
-def _ask(question: str = "Go on? [y/N] ", agreeing: Sequence[str] = ("y", "yes")) -> None:
-    try:
-        agreed = input(question).strip().lower() in agreeing
-    except EOFError:
-        raise CanNot("nothing was done: nobody answers here; --yes does without") from None
-    if not agreed:
-        raise CanNot("nothing was done")
 
 
 def _tell(line: str) -> None:

@@ -12,7 +12,7 @@ from chalicelib.settings import APP
 from infra import gateway_answers, mappings
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import function_settings, gateway_stage, record, standing
+from infra.deployment import extras, function_settings, gateway_stage, record, standing
 from infra.deployment.adopt import adopted
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
@@ -29,14 +29,16 @@ class Checked:
     versions: tuple[str, ...]
     wrong: tuple[str, ...]
     url: str | None
+    beside: tuple[str, ...] = ()
+    """The optional stacks that stand, with their states."""
 
 
 def check(session: Any, bucket: Bucket, stage: str) -> Checked:
     """Look at all that stands. Changes nothing. Raises botocore's ClientError."""
-    found = standing.look(session, stage)
+    found, formation = standing.look(session, stage), session.client("cloudformation")
     versions = tuple(f"{each.name} {each.version} {each.changed}" for _, each in sorted(found.functions.items()))
     parts: list[Callable[[], Iterator[str]]] = [
-        lambda: _stack(session.client("cloudformation"), stage),
+        lambda: _stack(formation, stage),
         lambda: _functions(session.client("lambda"), found, stage),
         lambda: iter(differences(session.client("lambda"), stage)),
         lambda: function_settings.wrong(session.client("lambda"), stage, sorted(found.functions)),
@@ -45,9 +47,12 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
         lambda: _api(session.client("apigateway"), found, stage),
         lambda: _api_stage(session, bucket, found, stage),
         lambda: _record(session, bucket, found, stage),
+        lambda: extras.wrong(formation, stage, found.apis),
     ]
     wrong = tuple(line for part in parts for line in part())
-    return Checked(versions, wrong, api_url(bucket).format(found.apis[0]) if len(found.apis) == 1 else None)
+    url = api_url(bucket).format(found.apis[0]) if len(found.apis) == 1 else None
+    beside = (f"stack {stack_name(stage)}-{name} {state}" for name, state in extras.states(formation, stage).items())
+    return Checked(versions, wrong, url, tuple(beside))
 
 
 def _stack(formation: Any, stage: str) -> Iterator[str]:
