@@ -22,6 +22,7 @@ from chalicelib.custody.native import STAGE_TAG, WALLET_TAG
 from chalicelib.domain.work import NOTICE
 from chalicelib.settings import APP, DEAD_DELIVERIES, STAGES, Settings
 from chalicelib.store.indexes import INDEXES
+from infra import network_rights
 
 CHALICE = Path(__file__).parent.parent / ".chalice"
 
@@ -352,7 +353,7 @@ def policy(function: str, stage: str) -> dict[str, Any]:
     statements = [logs, *_tables(rights, settings), *_messages(rights, settings)]
     if function == "api":
         statements += _uses_no_key(settings)
-    return {"Version": "2012-10-17", "Statement": [*statements, *_custody(rights, settings)]}
+    return {"Version": "2012-10-17", "Statement": [*statements, *_custody(rights, settings), *network_rights.rights(stage)]}
 
 
 def _tables(rights: Rights, settings: Settings) -> list[dict[str, Any]]:

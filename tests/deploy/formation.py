@@ -19,8 +19,8 @@ from tests.deploy.template_text import Loader
 
 
 class Formation:
-    """A client of it. `outputs` are values of a template's outputs, which are their names otherwise; `steps` is how often a stack that
-    was changed is still in progress. A stack of the state `stuck` has that until it is deleted."""
+    """A client of it. `outputs` are values of a template's outputs, which are their names otherwise; `steps` is how often a stack
+    that was changed is still in progress. A stack of the state `stuck` has that until it is deleted."""
 
     def __init__(self, steps: int = 1) -> None:
         self.stacks: dict[str, dict[str, Any]] = {}

@@ -10,6 +10,7 @@ from typing import Any
 import boto3
 import pytest
 import yaml
+from botocore.stub import Stubber
 from cfnlint.api import lint_file
 from moto import mock_aws
 
@@ -273,6 +274,18 @@ def test_a_network_is_not_taken_from_its_functions(
     for _ in range(2):
         assert main(["--stage", STAGE, "platform", "network", "--remove", "--yes"]) == 0
     assert formation.stacks == {} and "there is no stack gateway-prod-network" in capsys.readouterr().out
+
+
+def test_functions_in_a_network_are_found() -> None:
+    client = boto3.client("lambda", region_name="eu-central-1")
+    names, role = ("gateway-prod-payout", "gateway-prod-poll_tron", "gateway-demo-payout"), "arn:aws:iam::123456789012:role/r"
+    listed = [{"FunctionName": n, "FunctionArn": n, "Role": role, "CodeSha256": "v", "LastModified": "t"} for n in names]
+    with Stubber(client) as stub:
+        stub.add_response("list_functions", {"Functions": listed})
+        stub.add_response("get_function_configuration", {"VpcConfig": {"SubnetIds": ["subnet-1"]}}, {"FunctionName": names[0]})
+        stub.add_response("get_function_configuration", {"VpcConfig": {"SubnetIds": []}}, {"FunctionName": names[1]})
+        assert extras._inside(client, STAGE) == ["gateway-prod-payout"]
+        stub.assert_no_pending_responses()
 
 
 def test_without_an_api_there_is_nothing_to_stand_before(

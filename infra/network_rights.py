@@ -1,0 +1,42 @@
+"""What a function's role needs in a network of the operator's: Lambda makes the interfaces there in the role's name.
+
+The function itself is denied them: a role whose code was taken over would move interfaces of the account.
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html (permissions)
+https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSLambdaVPCAccessExecutionRole.html
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from chalicelib.settings import APP
+from infra.stage_settings import CONFIG
+
+_INTERFACES = [
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+]
+
+
+def rights(stage: str, config: Path = CONFIG) -> list[dict[str, Any]]:
+    """The statements, where config.json gives functions of `stage` subnets; none otherwise."""
+    if not _has_subnets(stage, json.loads(config.read_text())):
+        return []
+    own = {"ArnLike": {"lambda:SourceFunctionArn": f"arn:aws:lambda:*:*:function:{APP}-{stage}*"}}
+    return [
+        {"Sid": "Network", "Effect": "Allow", "Action": _INTERFACES, "Resource": ["*"]},
+        {"Sid": "NetworkByLambdaAlone", "Effect": "Deny", "Action": _INTERFACES, "Resource": ["*"], "Condition": own},
+    ]
+
+
+def _has_subnets(stage: str, loaded: dict[str, Any]) -> bool:
+    """For all stages, one, or functions of one, as Chalice reads them."""
+    places = [loaded, loaded.get("stages", {}).get(stage, {})]
+    functions = [each for place in places for each in place.get("lambda_functions", {}).values()]
+    return any(each.get("subnet_ids") for each in (*places, *functions))

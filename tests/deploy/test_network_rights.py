@@ -1,0 +1,49 @@
+"""The rights of roles in a network of the operator's: there where config.json has subnets, and for Lambda alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra import network_rights, policies
+from infra.network_rights import rights
+
+
+@pytest.mark.parametrize(
+    ("config", "inside"),
+    [
+        ({}, False),
+        ({"subnet_ids": []}, False),
+        ({"subnet_ids": ["subnet-1"]}, True),
+        ({"stages": {"prod": {"subnet_ids": ["subnet-1"]}}}, True),
+        ({"stages": {"demo": {"subnet_ids": ["subnet-1"]}}}, False),
+        ({"stages": {"prod": {"lambda_functions": {"payout": {"subnet_ids": ["subnet-1"]}}}}}, True),
+    ],
+)
+def test_roles_have_them_where_functions_have_subnets(tmp_path: Path, config: dict[str, Any], inside: bool) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert bool(rights("prod", tmp_path / "config.json")) is inside
+
+
+def test_they_are_in_every_policy_of_the_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make policies` writes them, and the check of the files demands them."""
+    (tmp_path / "config.json").write_text(json.dumps({"stages": {"prod": {"subnet_ids": ["subnet-1"]}}}))
+    monkeypatch.setattr(network_rights.rights, "__defaults__", (tmp_path / "config.json",))
+    stale = {file.name for file in policies.stale()}
+    assert stale == {f"policy-{function}-prod.json" for function in policies.FUNCTIONS}
+    for statement in policies.policy("poll", "prod")["Statement"][-2:]:
+        assert all(action.startswith("ec2:") for action in statement["Action"]) and len(statement["Action"]) == 6
+    allowed, denied = policies.policy("poll", "prod")["Statement"][-2:]
+    assert (allowed["Effect"], denied["Effect"]) == ("Allow", "Deny") and allowed["Action"] == denied["Action"]
+    assert denied["Condition"] == {"ArnLike": {"lambda:SourceFunctionArn": "arn:aws:lambda:*:*:function:gateway-prod*"}}
+
+
+def test_chalice_puts_a_stages_functions_there() -> None:
+    from chalice.config import Config
+
+    given = {"subnet_ids": ["subnet-1", "subnet-2"], "security_group_ids": ["sg-1"]}
+    config = Config(chalice_stage="prod", function_name="payout", config_from_disk={"stages": {"prod": given}})
+    assert (config.subnet_ids, config.security_group_ids) == (["subnet-1", "subnet-2"], ["sg-1"])
