@@ -102,7 +102,9 @@ def heed(
     answering = {(each.function, each.queue) for each in wanted if each.answers}
     changed = [each for each in found if (each.function, each.queue) in answering and not each.answers]
     for each in changed:
-        _update(client, each.uuid, wait, FunctionResponseTypes=[ANSWERS])
+        # The API's reference names true as the default of Enabled, and not whether that is of an update, too.
+        off = {"Enabled": False} if each.state in OFF else {}
+        _update(client, each.uuid, wait, FunctionResponseTypes=[ANSWERS], **off)
     for each in changed:
         _ready(client, each.uuid, wait)
     return changed

@@ -10,17 +10,20 @@ from typing import Any
 
 import boto3
 import pytest
+import yaml
 from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.apigateway.exceptions import BadRequestException
 from moto.apigateway.models import APIGatewayBackend
 
 from infra.commands.common import CanNot
+from infra.deploy import TEMPLATE
 from infra.deployment import gateway_stage, platform_settings
 from infra.deployment.bucket import Bucket, bucket_of
 from infra.deployment.platform_settings import Platform, of_stage
 from infra.local import repairs
 from tests.deploy.moto_facts import swagger
+from tests.deploy.template_text import Loader
 
 STAGE = "prod"
 OTHERS = "arn:aws:iam::123456789012:role/of-another-team"
@@ -206,6 +209,16 @@ def test_a_setting_that_is_none_is_named(config: Path, platform: Any, said: str)
     config.write_text(json.dumps({"platform": platform}))
     with pytest.raises(CanNot, match=re.escape(said)):
         of_stage("prod", config)
+
+
+def test_the_log_is_the_templates_and_is_kept_as_long_as_cloudwatch_can() -> None:
+    from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+
+    logs = yaml.load(TEMPLATE.read_text(), Loader=Loader)["Resources"]["AccessLogs"]["Properties"]  # noqa: S506 - a SafeLoader
+    assert logs["LogGroupName"]["Fn::Sub"].replace("${Stage}", STAGE) == gateway_stage.log_group(STAGE)
+    assert logs["RetentionInDays"] == {"Ref": "AccessLogDays"}
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("eu-central-1", "AWS::Logs::LogGroup").schema
+    assert list(platform_settings.LOG_DAYS) == schema["properties"]["RetentionInDays"]["enum"]
 
 
 def test_chalice_passes_over_what_is_not_its(config: Path) -> None:

@@ -6,7 +6,9 @@ import io
 import re
 import time
 import zipfile
+from argparse import Namespace
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -192,6 +194,38 @@ def test_a_command_that_was_cut_is_ended_by_running_it_again(
         assert main(["--stage", STAGE, command]) == 0
         assert deployed.states() == {wanted}
         assert len(function_settings.stopped(deployed.functions, functions)) == (9 if wanted == "Disabled" else 0)
+
+
+def test_a_deploy_leaves_queues_stopped_those_of_new_mappings_too(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+    from infra import gateway_answers
+    from infra.commands import deploying
+    from infra.deployment import code, gateway_stage
+
+    def chalice(*_: Any) -> list[dict[str, str]]:
+        deployed.functions.delete_event_source_mapping(UUID=deployed.of("relay")[0])
+        deployed.map("relay", "gateway-prod-relay")
+        return [{"name": "rest_api", "resource_type": "rest_api", "rest_api_id": "a1b2c3"}]
+
+    assert main(["--stage", STAGE, "stop-functions"]) == 0
+    monkeypatch.setattr(code, "deploy_code", chalice)
+    for module, name in ((deploying, "prepare"), (deploying, "migrate"), (deploying, "_check"), (gateway_answers, "put_answers")):
+        monkeypatch.setattr(module, name, lambda *_: 0)
+    monkeypatch.setattr(gateway_stage, "settle", lambda *_: [])
+    lock: Any = SimpleNamespace(demand=lambda: None, bucket=None)
+    assert deploying._deploy(Namespace(stage=STAGE), lock, boto3) == 0
+    assert deployed.states() == {"Disabled"} and len(deployed.of("relay")) == 1
+
+
+def test_what_is_set_for_a_stopped_mapping_keeps_it_stopped() -> None:
+    client = boto3.client("lambda", region_name="eu-central-1")
+    wanted = [mappings.Consumer("gateway-prod-relay", "gateway-prod-relay", True)]
+    found = [mappings.Mapping(ID, "gateway-prod-relay", "gateway-prod-relay", "Disabled", False)]
+    asked = {"UUID": ID, "FunctionResponseTypes": ["ReportBatchItemFailures"], "Enabled": False}
+    with Stubber(client) as stub:
+        stub.add_response("update_event_source_mapping", {"UUID": ID, "State": "Updating"}, asked)
+        stub.add_response("get_event_source_mapping", {"UUID": ID, "State": "Disabled"}, {"UUID": ID})
+        assert mappings.heed(client, wanted, found, lambda _: None) == found
+        stub.assert_no_pending_responses()
 
 
 def test_a_mapping_that_can_not_be_stopped_is_named(
