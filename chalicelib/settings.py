@@ -206,6 +206,10 @@ class Settings:
         """The parameter of AWS Systems Manager that has the ceiling of an index pool, such as ``live:evm``."""
         return f"/{APP}-{self.stage}/pools/{pool.replace(':', '/')}"
 
+    def node_secret(self, name: str) -> str:
+        """The name of a node's secret in Secrets Manager."""
+        return f"{APP}-{self.stage}-node-{name}"
+
     def key_alias(self, name: str) -> str:
         return f"alias/{APP}-{self.stage}-{name}"
 

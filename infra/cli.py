@@ -20,6 +20,7 @@ from infra.commands import (
     merchants,
     migrating,
     networks,
+    node_secrets,
     payments,
     platform,
     put_back,
@@ -34,7 +35,10 @@ UNCHECKED = (
     *("stop-functions", "revoke", "stop-payments"),
 )
 """Deploying itself, and what must not wait for a deploy that went wrong."""
-GROUPS = (deploying, deployment, platform, migrating, merchants, networks, custody, payments, treasury, books, restoring, put_back)
+GROUPS = (
+    *(deploying, deployment, platform, migrating, merchants, networks, node_secrets),
+    *(custody, payments, treasury, books, restoring, put_back),
+)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-SERVICES = frozenset({"dynamodb", "kms", "s3", "sqs", "ssm", "sts"})
+SERVICES = frozenset({"dynamodb", "kms", "s3", "secretsmanager", "sqs", "ssm", "sts"})
 """The AWS services that functions call; botocore's descriptions of the others stay out. A test compares it with the code."""
 
 LEFT_OUT = {

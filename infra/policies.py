@@ -6,6 +6,9 @@
 A function may do what it uses and nothing else (money rule 10). The API can encrypt the key of a wallet that is registered, and
 put the row away, or have KMS make one; it can encrypt secrets of webhooks; it can neither read a key's row nor decrypt anything:
 the tables are decrypted by DynamoDB itself, under a key whose own policy allows that (`TablesKey` in template.yaml).
+
+Who asks nodes reads the secrets of their URLs, the API too: it reads a token's contract, a stray payment, and what a payer's wallet
+or a stake is built from. Before, these secrets stood in the table of networks, which it reads.
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference.html
 """
 
@@ -60,6 +63,8 @@ class Rights:
     """Raises the ceilings of the index pools, in AWS Systems Manager and in the pools' rows."""
     archive: Sequence[str] = ()
     """What it may do with the objects of archived payments."""
+    asks_nodes: bool = False
+    """Reads the secrets that the URLs of nodes refer to."""
 
 
 COMPARES = ("kms:DescribeKey", "kms:GetKeyPolicy", "kms:ListGrants", "kms:ListResourceTags")
@@ -89,6 +94,7 @@ FUNCTIONS: dict[str, Rights] = {
             "sandbox": _SIMULATED,
         },
         log_names=("",),
+        asks_nodes=True,
         lists=tuple(sorted(INDEXED - {"work"})),
         sends=("relay", "ticks", *DELIVERIES),
         archive=READ_OBJECT,
@@ -107,6 +113,7 @@ FUNCTIONS: dict[str, Rights] = {
             "sandbox": _SIMULATED,
         },
         log_names=tuple(f"-poll_{network}" for network in _NETWORKS),
+        asks_nodes=True,
         archive=READ_OBJECT,
         sends=("relay", "scans", "ticks", "record"),
         # Ranges of a backlog that are passed, never what they found.
@@ -124,6 +131,7 @@ FUNCTIONS: dict[str, Rights] = {
             "work": ("Query", *PUT, "DeleteItem"),
         },
         log_names=("-scan_range",),
+        asks_nodes=True,
         archive=READ_OBJECT,
         sends=("relay", "scans"),
         consumes="scans",
@@ -139,6 +147,7 @@ FUNCTIONS: dict[str, Rights] = {
             "work": ("Query", *PUT, "DeleteItem"),
         },
         log_names=("-record",),
+        asks_nodes=True,
         archive=READ_OBJECT,
         sends=("relay",),
         consumes="record",
@@ -157,6 +166,7 @@ FUNCTIONS: dict[str, Rights] = {
             "sandbox": READ,
         },
         log_names=("-tick",),
+        asks_nodes=True,
         archive=READ_OBJECT,
         sends=("relay", "record"),
         consumes="ticks",
@@ -176,6 +186,7 @@ FUNCTIONS: dict[str, Rights] = {
             "sandbox": _SIMULATED,
         },
         log_names=("-payout",),
+        asks_nodes=True,
         sends=("relay",),
         consumes="payouts.fifo",
         lists=("records",),
@@ -193,6 +204,7 @@ FUNCTIONS: dict[str, Rights] = {
             "sandbox": _SIMULATED,
         },
         log_names=("-collect",),
+        asks_nodes=True,
         archive=READ_OBJECT,
         sends=("relay",),
         consumes="collections.fifo",
@@ -256,6 +268,7 @@ FUNCTIONS: dict[str, Rights] = {
             "sandbox": READ,
         },
         log_names=("-compare",),
+        asks_nodes=True,
         archive=READ_OBJECT,
         lists=("records",),
         sends=("relay",),
@@ -416,6 +429,11 @@ def _custody(rights: Rights, settings: Settings) -> list[dict[str, Any]]:
         statements.append(_allow("OpensSeed", ("kms:Decrypt",), ["arn:aws:kms:*:*:key/*"]) | _for(settings, "deposit-seed"))
     if rights.opens_webhooks:
         statements.append(_allow("OpensWebhookSecrets", ("kms:Decrypt",), ["arn:aws:kms:*:*:key/*"]) | _for_webhooks(settings))
+    if rights.asks_nodes and "live" in settings.realms:
+        # Under the account's key aws/secretsmanager, with which node-secret makes them, nobody needs a right to KMS beside it.
+        # https://docs.aws.amazon.com/secretsmanager/latest/userguide/security-encryption.html
+        secrets = [f"arn:aws:secretsmanager:*:*:secret:{settings.node_secret('*')}"]
+        statements.append(_allow("ReadsNodeSecrets", ("secretsmanager:GetSecretValue",), secrets))
     return statements
 
 

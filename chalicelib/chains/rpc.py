@@ -41,7 +41,9 @@ _TOO_MUCH = re.compile(
     re.IGNORECASE,
 )
 """How nodes and providers say that an answer would be too large. They have no code in common for it."""
-_NOT_SERVED = (400, 401, 403, 404, 405, 501)
+_NOT_SERVED = (400, 404, 405, 501)
+DENIED = (401, 403)
+"""Statuses of a server that refuses the credentials: RFC 9110, sections 15.5.2 and 15.5.4. Some say so of a method or a plan."""
 _TOO_OFTEN = 429
 _LARGE = frozenset({
     "eth_getLogs", "eth_getBlockReceipts", "eth_getBlockByNumber",
@@ -170,6 +172,10 @@ class NotServed(Unanswered):
     """The server answers with an HTTP status that says no to the request as such, and nothing of JSON-RPC: a method or a plan."""
 
 
+class Denied(NotServed):
+    """The server refuses the credentials."""
+
+
 class _TooMany(Exception):
     """The node refused the batch as a whole, which a smaller one may cure."""
 
@@ -179,7 +185,7 @@ class JsonRpc:
 
     `connect_timeout` and `timeout` (for each read from the socket) in seconds; `batch_size` is the most requests sent in one batch.
     A user name and password in `url` are sent as HTTP basic authentication. `place_allowed` is shown the address that a connection
-    was made to, before anything is sent there.
+    was made to, before anything is sent there. `hidden` are more secrets than `secrets_of` finds in the URL.
     """
 
     def __init__(
@@ -190,6 +196,7 @@ class JsonRpc:
         connect_timeout: float = 3.0,
         batch_size: int = 50,
         place_allowed: Callable[[str], bool] | None = None,
+        hidden: Iterable[str] = (),
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -198,7 +205,7 @@ class JsonRpc:
         if parts.username is not None:
             headers |= urllib3.make_headers(basic_auth=f"{unquote(parts.username)}:{unquote(parts.password or '')}")
         self._url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
-        self._secrets = secrets_of(url)
+        self._secrets = secrets_of(url, hidden)
         self._patience = 2 * timeout
         self._batch_size = self._most = batch_size
         self._passed = 0
@@ -312,8 +319,7 @@ class JsonRpc:
             raise _TooMany("HTTP 413") if isinstance(body, list) else TooMuch("the node answers HTTP 413")
         # Bitcoin's and Litecoin's node answers its JSON-RPC errors with 500 and 404; other nodes use 400.
         if status != 200 and not (status in (400, 404, 500) and isinstance(answer, dict) and answer.get("error")):
-            kind = Limited if status == _TOO_OFTEN else NotServed if status in _NOT_SERVED else Unanswered
-            raise kind(f"the node answers HTTP {status}")
+            raise _kind(status)(f"the node answers HTTP {status}")
         if answer is None:
             raise Unavailable("the node's answer is not JSON")
         return answer
@@ -342,6 +348,12 @@ class JsonRpc:
 
     def _redacted(self, text: str) -> str:
         return redacted(text, self._secrets)[:_WORDS]
+
+
+def _kind(status: int) -> type[Unanswered]:
+    if status in DENIED:
+        return Denied
+    return Limited if status == _TOO_OFTEN else NotServed if status in _NOT_SERVED else Unanswered
 
 
 def sent(post: Callable[[], T], again: bool) -> T:
@@ -396,11 +408,11 @@ def posted(
     return response.status, b"".join(pieces)
 
 
-def secrets_of(url: str) -> list[str]:
+def secrets_of(url: str, hidden: Iterable[str] = ()) -> list[str]:
     """The parts of a URL that may be a provider's key, longest first: user, password and query values, whatever their length, and
-    path segments, query names and host labels of 8 characters and more."""
+    path segments, query names and host labels of 8 characters and more. `hidden` are among them."""
     parts = urlsplit(url)
-    always = {parts.username or "", parts.password or ""}
+    always = {parts.username or "", parts.password or "", *hidden}
     always |= {pair.partition("=")[2] or pair for pair in parts.query.split("&")}
     long = {*(parts.hostname or "").split("."), *re.split(r"[/?&=]", f"{parts.path}?{parts.query}")}
     found = always | {unquote(part) for part in always} | {unquote_plus(part) for part in always}

@@ -25,7 +25,9 @@ class CatalogueWiring:
     def networks(self) -> Networks:
         from chalicelib.usecases.catalogue.networks import Networks
 
-        return Networks(self._parts.store, deployed=self._parts.settings.stage != "local", resolve=_resolved)
+        settings = self._parts.settings
+        secrets = settings.node_secret("") if "live" in settings.realms else None
+        return Networks(self._parts.store, deployed=settings.stage != "local", resolve=_resolved, secrets=secrets)
 
     @cached_property
     def coins(self) -> Coins:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from chalicelib.chains.node_secrets import NodeSecrets
     from chalicelib.chains.providers import Node
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.wiring.parts import Parts
@@ -55,14 +57,38 @@ class NodeWiring:
         return nodes[0].transport if len(nodes) == 1 else Providers(nodes)
 
     def transport(self, network: Network, url: str, seconds: float) -> Any:
-        """The transport to one node, by the network's family; it waits so many seconds for each part of an answer."""
+        """The transport to one node, by the network's family; it waits so many seconds for each part of an answer. Secrets that the
+        URL refers to are read when the node is called first."""
+        from chalicelib.usecases.catalogue.node_secrets import has_reference
+
+        connect = partial(self._connected, network, seconds)
+        if not has_reference(url):
+            return connect(url)
+        from chalicelib.chains.node_secrets import SecretNode
+
+        return SecretNode(url, self._parts.settings.node_secret(""), self._secrets, connect, self._parts.clock)
+
+    def _connected(self, network: Network, seconds: float, url: str, hidden: Sequence[str] = ()) -> Any:
         if network.family == "tron":
             from chalicelib.chains.tron.http import TronHttp
 
-            return TronHttp(url, timeout=seconds, place_allowed=self._place_allowed)
+            return TronHttp(url, timeout=seconds, place_allowed=self._place_allowed, hidden=hidden)
         from chalicelib.chains.rpc import JsonRpc
 
-        return JsonRpc(url, timeout=seconds, place_allowed=self._place_allowed)
+        return JsonRpc(url, timeout=seconds, place_allowed=self._place_allowed, hidden=hidden)
+
+    @cached_property
+    def _secrets(self) -> NodeSecrets:
+        from chalicelib.chains.node_secrets import QUICK, NodeSecrets
+
+        made: list[Any] = []
+
+        def client() -> Any:
+            if not made:
+                made.append(self._parts.quick_client("secretsmanager", QUICK))
+            return made[0]
+
+        return NodeSecrets(client, self._parts.clock)
 
     def demand_live(self, network: Network) -> None:
         """Raises LookupError where this deployment has no real networks, whatever the catalogue says."""

@@ -9,7 +9,7 @@ Import stays cheap: no chain library here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -18,7 +18,18 @@ import orjson
 import urllib3
 
 from chalicelib.chains.node_ips import node_pool
-from chalicelib.chains.rpc import MOST_BYTES, MOST_TOGETHER, RpcError, TooMuchTogether, posted, redacted, secrets_of, sent
+from chalicelib.chains.rpc import (
+    DENIED,
+    MOST_BYTES,
+    MOST_TOGETHER,
+    Denied,
+    RpcError,
+    TooMuchTogether,
+    posted,
+    redacted,
+    secrets_of,
+    sent,
+)
 from chalicelib.chains.tron.values import words
 from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 
@@ -34,7 +45,7 @@ _WORDS = 300
 class TronHttp:
     """One node. Safe to share between threads; connections are kept alive.
 
-    `connect_timeout` and `timeout` (for each read from the socket) in seconds. `place_allowed` as in `JsonRpc`.
+    `connect_timeout` and `timeout` (for each read from the socket) in seconds. `place_allowed` and `hidden` as in `JsonRpc`.
     """
 
     def __init__(
@@ -44,6 +55,7 @@ class TronHttp:
         timeout: float = 15.0,
         connect_timeout: float = 3.0,
         place_allowed: Callable[[str], bool] | None = None,
+        hidden: Iterable[str] = (),
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -55,7 +67,7 @@ class TronHttp:
             headers["TRON-PRO-API-KEY"] = unquote(parts.username)
         self._base = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], path="", query="", fragment=""))
         self._prefix, self._query = parts.path.rstrip("/"), f"?{parts.query}" if parts.query else ""
-        self._secrets = secrets_of(url)
+        self._secrets = secrets_of(url, hidden)
         self._patience = 2 * timeout
         self._pool = node_pool(headers, _KEPT, connect_timeout, timeout, place_allowed)
 
@@ -68,7 +80,7 @@ class TronHttp:
 
     def _answer(self, method: str, status: int, content: bytes) -> Any:
         if status != 200:
-            raise Unanswered(f"the node answers HTTP {status}")
+            raise (Denied if status in DENIED else Unanswered)(f"the node answers HTTP {status}")
         try:
             answer = orjson.loads(content)
         except orjson.JSONDecodeError:

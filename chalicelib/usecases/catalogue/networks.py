@@ -3,7 +3,8 @@
 Nothing here speaks to a node: a URL is only stored. Nodes are called by the poller and the payouts, and the API where the operator
 registers a token (`usecases/catalogue/coins.py` reads its contract). So on a deployed stage a URL can not name what is the
 function's own machine or its cloud's metadata (`node_urls.py`), neither by its address nor by a name that leads there now; where a
-connection leads is looked at again whenever one is made (`chains/node_ips.py`).
+connection leads is looked at again whenever one is made (`chains/node_ips.py`). A URL may refer to secrets of nodes alone, and each
+of them goes to its own origins alone, whatever is stored here (`node_secrets.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.catalogue.node_secrets import has_reference, name_problem, names_in
 from chalicelib.usecases.catalogue.node_urls import may_be_a_node, never_a_node
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.store import Store
@@ -34,10 +36,11 @@ Resolve = Callable[[str], list[str]]
 
 
 class Networks:
-    """`deployed`: this is no local stack, whose nodes are at the same machine. `resolve` is asked there where a URL has a name."""
+    """`deployed`: this is no local stack, whose nodes are at the same machine. `resolve` is asked there where a URL has a name.
+    `secrets` begins the names of the secrets that a URL may refer to; None: no URL may."""
 
-    def __init__(self, store: Store, deployed: bool = True, resolve: Resolve | None = None) -> None:
-        self._store, self._deployed, self._resolve = store, deployed, resolve
+    def __init__(self, store: Store, deployed: bool = True, resolve: Resolve | None = None, secrets: str | None = None) -> None:
+        self._store, self._deployed, self._resolve, self._secrets = store, deployed, resolve, secrets
 
     def change(self, network: NetworkId, wanted: Mapping[str, Any]) -> Network:
         """Set the fields in `wanted` (names of `FIELDS`, well-formed values) all at once; the network as it is then.
@@ -80,12 +83,20 @@ class Networks:
         return after
 
     def _check_places(self, wanted: Mapping[str, Any]) -> None:
-        if not self._deployed:
-            return
         for name, field in (("rpc_url", "rpcUrl"), ("ws_url", "wsUrl"), ("rpc_urls", "rpcUrls")):
             urls = wanted.get(name) or ()
-            if any(never_a_node(url) or self._leads_inside(url) for url in ([urls] if isinstance(urls, str) else urls)):
-                raise BusinessRule(field, "must not be a loopback, link-local, unspecified or multicast address")
+            for url in [urls] if isinstance(urls, str) else urls:
+                if problem := self._secrets_problem(url):
+                    raise BusinessRule(field, problem)
+                if self._deployed and (never_a_node(url) or self._leads_inside(url)):
+                    raise BusinessRule(field, "must not be a loopback, link-local, unspecified or multicast address")
+
+    def _secrets_problem(self, url: str) -> str | None:
+        if not has_reference(url):
+            return None
+        if self._secrets is None:
+            return "must refer to no secret: this deployment reads none"
+        return next((problem for name in names_in(url) if (problem := name_problem(name, self._secrets))), None)
 
     def _leads_inside(self, url: str) -> bool:
         """Whether any address of the URL's host is none for a node. A name that is not known here may be known to the pollers."""

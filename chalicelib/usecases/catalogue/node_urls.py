@@ -9,12 +9,13 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 from chalicelib.domain.ip_addresses import embedded, is_link_local_or_metadata
+from chalicelib.usecases.catalogue.node_secrets import braces_problem
 
 MAX_URL = 2_048
 
 
 def url_problem(text: str, schemes: tuple[str, ...], *, credentials: bool) -> str | None:
-    """The problem with a URL, None when it has none. `credentials`: a user and a password may be in it."""
+    """The problem with a URL, None when it has none. `credentials`: user, password and references to secrets may be in it."""
     allowed = " or ".join(schemes)
     if not text.isascii() or not text.isprintable() or " " in text:
         return "must be a URL without spaces, in ASCII"
@@ -27,7 +28,9 @@ def url_problem(text: str, schemes: tuple[str, ...], *, credentials: bool) -> st
         return f"must be a URL that begins with {allowed}"
     if parts.fragment or (not credentials and "@" in parts.netloc):
         return "must have neither a fragment nor credentials" if not credentials else "must have no fragment"
-    return None
+    if not credentials and {"{", "}"} & set(text):
+        return "must have no braces"
+    return braces_problem(text)
 
 
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII | re.IGNORECASE)
