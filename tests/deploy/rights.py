@@ -58,6 +58,10 @@ def needed(service: str, operation: str, sent: dict[str, Any]) -> set[tuple[str,
         # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
         names = sent["Names"] if "Names" in sent else [sent["Name"]]
         return {(f"ssm:{operation}", f"arn:aws:ssm:r:1:parameter{name}") for name in names}
+    if service == "secretsmanager":
+        # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssecretsmanager.html
+        # A hyphen and six characters follow the name: https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html
+        return {(f"secretsmanager:{operation}", f"arn:aws:secretsmanager:r:1:secret:{sent['SecretId']}-a1B2c3")}
     if service == "kms":
         if operation == "CreateKey":
             return {("kms:CreateKey", "*"), ("kms:TagResource", "arn:aws:kms:r:1:key/k")}
@@ -142,9 +146,9 @@ def refused_items(items: set[tuple[str, str, str, str]]) -> list[tuple[str, str,
     return sorted(item for item in items if not allowed(rights[item[0]], *item[1:]))
 
 
-def recording(patch: pytest.MonkeyPatch) -> Recorder:
+def recording(patch: pytest.MonkeyPatch, into: Recorder | None = None) -> Recorder:
     """From now on every call to AWS is noted, until `patch` is undone."""
-    found = Recorder()
+    found = into or Recorder()
     send = BaseClient._make_api_call
 
     def noted(self: BaseClient, operation: str, sent: dict[str, Any]) -> Any:

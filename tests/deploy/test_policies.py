@@ -57,7 +57,8 @@ def test_the_api_can_neither_decrypt_nor_sign_nor_read_keys(stage: str) -> None:
     """It may encrypt the key of a wallet that is registered and put the row away, and that is all it has to do with keys."""
     for statement in statements("api", stage):
         for action in statement["Action"]:
-            allowed = ("kms:Encrypt", "s3:GetObject", *MAKES_KEYS)
+            # The secrets of node URLs, which stood in the table that it reads: see the next test.
+            allowed = ("kms:Encrypt", "s3:GetObject", "secretsmanager:GetSecretValue", *MAKES_KEYS)
             assert action in allowed or action.split(":")[0] in ("dynamodb", "sqs", "logs"), action
         if any("custody" in arn for arn in statement["Resource"]):
             assert statement["Action"] == ["dynamodb:PutItem"]
@@ -66,6 +67,23 @@ def test_the_api_can_neither_decrypt_nor_sign_nor_read_keys(stage: str) -> None:
                 "StringEqualsIfExists": {"dynamodb:ReturnValues": "NONE"},
             }
         assert not any("payouts" in arn for arn in statement["Resource"])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_who_asks_nodes_reads_their_secrets_and_no_others(stage: str) -> None:
+    """A name ends with a hyphen and six characters in the ARN.
+    https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html"""
+    may = {
+        (function, action, arn)
+        for function in FUNCTIONS
+        for statement in statements(function, stage)
+        for action in statement["Action"]
+        for arn in statement["Resource"]
+        if action.startswith("secretsmanager:")
+    }
+    asking = ("api", "poll", "scan_range", "record", "tick", "payout", "collect", "compare") if stage != "demo" else ()
+    mine = f"arn:aws:secretsmanager:*:*:secret:gateway-{stage}-node-*"
+    assert may == {(function, "secretsmanager:GetSecretValue", mine) for function in asking}
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -149,6 +149,19 @@ class Quoting:
         return FeeEstimate(1000)
 
 
+class Asked:
+    """What stands for nodes: whoever asks them needs the secrets that their URLs may refer to."""
+
+    def __init__(self, node: object, recorder: Recorder) -> None:
+        self._node, self._recorder = node, recorder
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._node, name)
+        if callable(found):
+            self._recorder.note("secretsmanager", "GetSecretValue", {"SecretId": services().settings.node_secret("any")})
+        return found
+
+
 class Live:
     """A merchant on three real networks, and who is at work."""
 
@@ -210,15 +223,18 @@ def live(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     coins, contracts, tron = Coins(), FakeCoins(), FakeCoins()
     stakes = Stakes(tron)
     readers = {"bitcoin": Reader(coins), "ethereum": Untraced(contracts), "tron": Frozen(tron)}
-    monkeypatch.setattr(ChainWiring, "live_reader", lambda self, network: readers[network.slug])
-    monkeypatch.setattr(ChainWiring, "live_coin_payer", lambda self, network: coins)
+    recorder = Recorder()
+    recorder.function = NOBODY
+    asked: dict[str, Any] = {slug: Asked(reader, recorder) for slug, reader in readers.items()}
+    monkeypatch.setattr(ChainWiring, "live_reader", lambda self, network: asked[network.slug])
+    monkeypatch.setattr(ChainWiring, "live_coin_payer", lambda self, network: Asked(coins, recorder))
     monkeypatch.setattr(SecondReaders, "coins", lambda self, network: FakeLibrary())
     monkeypatch.setattr(SecondReaders, "accounts", lambda self, network: Echo())
-    monkeypatch.setattr(ChainWiring, "mempool", lambda self, network: coins)
-    monkeypatch.setattr(ChainWiring, "live_payer", lambda self, network: Quoting())
-    monkeypatch.setattr(ChainWiring, "staking_node", lambda self, network, impatient=False: stakes)
+    monkeypatch.setattr(ChainWiring, "mempool", lambda self, network: Asked(coins, recorder))
+    monkeypatch.setattr(ChainWiring, "live_payer", lambda self, network: Asked(Quoting(), recorder))
+    monkeypatch.setattr(ChainWiring, "staking_node", lambda self, network, impatient=False: Asked(stakes, recorder))
     stack = first_stack(aws, {slug: NodeInfo("http://127.0.0.1:9") for slug in readers})
-    recorder = recording(monkeypatch)
+    recording(monkeypatch, recorder)
     yield Live(stack, recorder, {"bitcoin": coins, "ethereum": contracts, "tron": tron}, stakes)
     assert audit(services().store) == []
     wiring.forget()
@@ -304,4 +320,6 @@ def test_every_call_is_allowed_on_real_networks(live: Live, monkeypatch: pytest.
     calls = {call for call in live.recorder.calls if call[0] != NOBODY}
     assert {function for function, _, _ in calls} == {API, *FUNCTIONS}
     assert {(function, action) for function, action, _ in calls if action.startswith("kms:")} == {("payout", "kms:Sign")}
+    asking = {function for function, action, _ in calls if action == "secretsmanager:GetSecretValue"}
+    assert asking == {API, *(function for function in FUNCTIONS if function not in ("relay", "housekeeping"))}
     assert refused(calls) == []

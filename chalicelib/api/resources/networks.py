@@ -92,7 +92,11 @@ class NetworkChange(CamelRequest):
         Annotated[
             _UrlText,
             _url("http", "https"),
-            Field(description="The node. Shown to admin keys only.", examples=["https://node.example"]),
+            Field(
+                description="The node. Shown to admin keys only. `{secret:NAME}` stands for a secret of nodes, which goes to its "
+                "own hosts alone.",
+                examples=["https://node.example"],
+            ),
         ]
         | None
     ) = None
