@@ -127,6 +127,12 @@ def transport(*urls: str, slug: str = "ethereum") -> Any:
     return services().wiring.nodes.rpc(network)
 
 
+def health_of(url: str) -> Any:
+    """What reports tell of a node."""
+    network = replace(services().catalogue("live").networks["ethereum"], rpc_url=url)
+    return services().wiring.nodes.nodes(network)[0].health
+
+
 def later(milliseconds: int) -> None:
     services().clock.shift_ms += milliseconds
 
@@ -497,6 +503,8 @@ def test_a_missing_or_broken_secret_is_a_node_that_fails(edge: Edge, node: Node,
         with pytest.raises(Withheld, match=f"{NAME} can not be read: ResourceNotFoundException"):
             asking.call("eth_chainId")
     assert reads == ["AWSCURRENT"], "it is not looked for with each request"
+    told = health_of(node.url).asked()
+    assert (told.failed, told.trouble) == (3, f"the secret {NAME} can not be read")
     boto3.client("secretsmanager").create_secret(Name=NAME, SecretString="plain hunter2")
     later(AGAIN_MS)
     with pytest.raises(Withheld, match="not in the form") as raised:
@@ -521,9 +529,41 @@ def test_what_a_node_says_does_not_tell_the_secret(edge: Edge, caplog: pytest.Lo
         with pytest.raises(RpcError) as raised:
             asking.call("eth_getBlockByNumber", ["0x1", False])
         assert serving.heads[0].startswith(f"POST /v1{quoted} ".encode())
-    for text in (str(raised.value), repr(raised.value), repr(asking), caplog.text):
+    told = repr((health_of(f"{origin}/v1{IN_URL}").name, health_of(f"{origin}/v1{IN_URL}").asked()))
+    for text in (str(raised.value), repr(raised.value), repr(asking), caplog.text, told):
         assert secret not in text and quoted not in text
     assert "***" in str(raised.value)
+
+
+def test_a_scan_goes_on_with_the_other_node(edge: Edge, node: Node) -> None:
+    """The reader of a poll, two nodes: of the first the secret is not there."""
+    answers = {
+        "eth_chainId": "0x1",
+        "eth_blockNumber": "0x10",
+        "eth_getBlockByNumber": {
+            "number": "0x10",
+            "hash": "0x" + "ab" * 32,
+            "parentHash": "0x" + "aa" * 32,
+            "timestamp": "0x65000000",
+        },
+    }
+
+    def reply(request: Any) -> Answer:
+        many = request if isinstance(request, list) else [request]
+        told = [result(each, answers[each["method"]]) for each in many]
+        return says(told if isinstance(request, list) else told[0])
+
+    with server(reply) as other:
+        network = replace(
+            services().catalogue("live").networks["ethereum"],
+            rpc_url=node.url,
+            more_rpc_urls=(f"http://127.0.0.1:{other.port}",),
+            agreement_usd=1000,
+        )
+        reader = services().wiring.chains.live_reader(network)
+        assert reader.tip() == 16
+        assert node.asked == 0
+        assert services().wiring.nodes.nodes(network)[0].health.asked().trouble == f"the secret {NAME} can not be read"
 
 
 def test_trons_key_is_a_header(edge: Edge) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import socket
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ import boto3
 import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.secretsmanager.models import secretsmanager_backends
 
 from chalicelib import wiring
 from chalicelib.domain.addresses.addresses import Wallet
@@ -20,11 +23,11 @@ from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER, Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId, tenant_id
 from chalicelib.domain.withdrawals.fee_budget import FeeBudget
-from chalicelib.settings import STAGES
+from chalicelib.settings import STAGES, TABLES
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.recovery.deposit_migration import DepositMigration, Migration
 from infra.cli import main
-from infra.local.aws import LocalAws
+from infra.local.aws import REGION, LocalAws
 from infra.local.nodes import Anvil, mine
 from infra.local.pump import drain
 from tests.support.signing import enabled
@@ -295,6 +298,31 @@ def test_a_network_is_connected_to_a_node_and_put_to_rest(cli: Cli, anvil: Anvil
     assert again is not None
     assert again.number == cursor.number  # what came meanwhile is scanned, not skipped
     assert wiring.services().store.get(Wallet, network=ETHEREUM, role="hot") == wallet
+
+
+@pytest.fixture
+def no_secrets_left() -> Iterator[None]:
+    yield
+    secretsmanager_backends[DEFAULT_ACCOUNT_ID][REGION].reset()
+
+
+@pytest.mark.nodes
+def test_a_network_is_connected_to_a_node_by_a_secret(
+    cli: Cli, anvil: Anvil, monkeypatch: pytest.MonkeyPatch, no_secrets_left: None
+) -> None:
+    url = f"{anvil.url}/?key={{secret:gateway-local-node-anvil}}"
+    assert "gateway-local-node-anvil can not be read" in cli.refused("network", "ethereum", "--rpc-url", url)
+    monkeypatch.setattr("sys.stdin", io.StringIO("k3yOfTheProvider77\n"))
+    assert cli("node-secret", "anvil", "--host", "eth.example") == 0, cli.err
+    assert f"must not be sent to {anvil.url}" in cli.refused("network", "ethereum", "--rpc-url", url)
+    monkeypatch.setattr("sys.stdin", io.StringIO("k3yOfTheProvider77\n"))
+    assert cli("node-secret", "anvil", "--host", anvil.url) == 0, cli.err
+    assert cli("network", "ethereum", "--rpc-url", url) == 0, cli.err
+    network = wiring.services().store.get(Network, id=ETHEREUM)
+    assert network is not None
+    assert (network.status, network.rpc_url) == ("active", url)
+    assert not [row for table in TABLES for row in rows(table) if "k3yOfTheProvider77" in row]
+    assert "gateway-local-node-NAME" in cli.refused("network", "ethereum", "--rpc-url", url.replace("local-node", "prod-node"))
 
 
 @pytest.mark.nodes
