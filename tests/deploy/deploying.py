@@ -146,7 +146,7 @@ def main(project: str, second: str, stage: str) -> None:
     from infra.local import repairs
     from infra.local.aws import start_aws
     from infra.stage_settings import differences
-    from tests.deploy import strict_aws
+    from tests.deploy import first_invoice, strict_aws
 
     aws = start_aws(Settings.from_environment())
     repairs.install_for_deploying()
@@ -173,8 +173,11 @@ def main(project: str, second: str, stage: str) -> None:
     deleted = operate("--stage", stage, "delete", "--yes")
     gone = standing()
     money.append(keeps())
-    back = operate("--stage", stage, "deploy", "--yes")
+    walk = first_invoice.Walk(operate)
+    back = walk.until_deployed()
     found.append({**standing(), "delete": deleted, "gone": gone, "deploy": back, "money": [*money, keeps()]})
+    walk.on_to_the_invoice()
+    found[-1]["walk"] = {"questions": walk.questions, "answer": walk.answer}
     aws.stop()
     print(json.dumps(found))
 

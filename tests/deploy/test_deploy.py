@@ -17,6 +17,7 @@ import pytest
 
 from tests.deploy.conftest import ROOT, copy_project, made_once, run_python
 from tests.deploy.declared import CHALICE, consumers, function_names, function_settings, functions, schedules
+from tests.deploy.first_invoice import LINES, SAID
 
 pytestmark = pytest.mark.slow
 STAGE = "prod"
@@ -180,3 +181,11 @@ def test_a_second_checkout_changes_what_is_there(deployed: list[dict[str, Any]])
     first, second = ([api["id"] for api in found["apis"]] for found in deployed[:2])
     assert first == second
     assert len(functions()) == len(deployed[1]["functions"]) == 22
+
+
+def test_the_page_leads_from_a_clone_to_a_live_invoice(deployed: list[dict[str, Any]]) -> None:
+    """As it is written, and with as many commands and questions as it says."""
+    walk = deployed[2]["walk"]
+    assert (walk["answer"].get("status"), walk["answer"].get("amount")) == ("pending", "0.01"), walk["answer"]
+    assert SAID is not None
+    assert (len(LINES), len(walk["questions"])) == tuple(map(int, SAID.groups()))
