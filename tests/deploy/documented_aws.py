@@ -59,7 +59,7 @@ def asked(command: str) -> Asked:
         if not word.startswith("--"):
             positional += 1
             continue
-        option, values = word[2:], []
+        option, values = word[2:], list[str]()
         while words and not words[0].startswith("--") and (option not in members or _takes_more(shape, members[option], values)):
             values.append(words.pop(0))
         if option in _OF_ALL:

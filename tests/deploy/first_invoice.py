@@ -35,7 +35,8 @@ class Walk:
     """`operate` runs a command of ours, and gives its exit code and what it printed."""
 
     def __init__(self, operate: Operate) -> None:
-        self._operate, self._left, self._known = operate, [line for line in LINES if not line.startswith(CLONED)], {}
+        self._operate, self._left = operate, [line for line in LINES if not line.startswith(CLONED)]
+        self._known: dict[str, str] = {}
         self.questions: list[str] = []
         self.answer: dict[str, Any] = {}
 
@@ -59,7 +60,8 @@ class Walk:
 
     def _aws(self, line: str) -> None:
         call = asked(line)
-        getattr(boto3.client(call.service), xform_name(call.operation))(**call.arguments)
+        client: Any = boto3.client(call.service)  # type: ignore[call-overload]
+        getattr(client, xform_name(call.operation))(**call.arguments)
 
     def _cli(self, line: str) -> dict[str, Any]:
         for written, meant in self._known.items():

@@ -19,7 +19,7 @@ from tests.deploy.conftest import ROOT, copy_project, made_once, run_python
 from tests.deploy.declared import CHALICE, consumers, function_names, function_settings, functions, schedules
 from tests.deploy.first_invoice import LINES, SAID
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nodes]
 STAGE = "prod"
 
 

@@ -41,3 +41,13 @@ def test_an_example_is_understood(line: str) -> None:
 def test_every_command_is_named() -> None:
     named = {name for name in commands() if re.search(rf"(CLI |`|/ ){name}[ `]", TEXT)}
     assert commands() - named == set()
+
+
+def test_what_a_deploy_says_is_said_by_it() -> None:
+    """The refusals that the page explains, where `…` stands for anything."""
+    page = (DOCS / "deploying.md").read_text().partition("| it says | do |\n|---|---|\n")[2].partition("\n\n")[0]
+    said = [re.findall(r"`([^`]+)`", line)[0] for line in page.splitlines()]
+    code = "\n".join(file.read_text() for file in sorted((DOCS.parent / "infra").rglob("*.py")))
+    written = re.sub(r"\{[^{}]*\}", "…", code)
+    assert len(said) >= 5
+    assert [each for each in said if each not in written] == []

@@ -40,7 +40,7 @@ def defaults(text: str) -> dict[str, str]:
 
 def of_page() -> dict[str, str]:
     """Each setting's cell of the defaults. A row of several has one default for all of them, or one for each."""
-    found = {}
+    found: dict[str, str] = {}
     for row in ROWS:
         several = names(row)
         parts = row[2].split(", ") if len(several) > 1 and ";" not in row[2] else [row[2]]
