@@ -92,7 +92,12 @@ def test_every_event_is_explained_to_merchants() -> None:
 
 
 def test_the_pages_stay_short() -> None:
-    """Words as `wc -w README.md docs/*.md` counts them: what stands between blanks, those that do not break a line included."""
+    """Words as `wc -w README.md docs/*.md` counts them: what stands between blanks, those that do not break a line included.
+
+    What a first deploy asks for, and what a real account alone can prove, have room of their own.
+    """
     counted = [page for page in PAGES if page.name != "CONTRIBUTING.md"]
     words = {str(page.relative_to(ROOT)): len(page.read_text(encoding="utf-8").split()) for page in counted}
-    assert sum(words.values()) <= 22_000, words
+    first = {"docs/deploying.md", "docs/aws.md"}
+    assert sum(count for page, count in words.items() if page not in first) <= 22_000, words
+    assert sum(count for page, count in words.items() if page in first) <= 3_000, words
