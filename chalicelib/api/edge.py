@@ -27,6 +27,7 @@ from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound, S
 from chalicelib.usecases.base import activity
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Conflict
+from chalicelib.usecases.ports.failures import TooNew
 
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue.catalogue import Catalogue
@@ -118,6 +119,10 @@ def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
         return Response(text, headers={**headers}, status_code=answer.status or route.status)
     except ServiceError as error:
         known = error if error.code in errors.STATUS else _unexpected(error, request_id, route.path)
+    except TooNew as error:
+        _unexpected(error, request_id, route.path)
+        known = errors.TOO_NEW
+        headers["Retry-After"] = str(errors.TOO_NEW_SECONDS)
     except Exception as error:  # noqa: BLE001 - the caller gets a 500 that says nothing, the log gets everything
         known = _unexpected(error, request_id, route.path)
     headers.update(_weighed(ctx))

@@ -73,6 +73,11 @@ _VERBS = frozenset({"is", "was", "has", "must", "may", "needs", "failed", "broug
 """What the reasons of rules begin with that have their field for a subject."""
 INTERNAL = ServiceError("Something went wrong on our side. The request id helps us to find it.")
 
+TOO_NEW = ServiceError("A newer version of the service stored this and is being deployed: send the request again in two minutes")
+"""Where a record has a form or a state that this version does not know (`usecases.ports.failures.TooNew`)."""
+TOO_NEW_SECONDS = 120
+"""After so long it is worth trying again: a deploy replaces all functions within minutes."""
+
 
 def shaped(error: ServiceError, family: Family, now_ms: int, request_id: str) -> dict[str, Any]:
     """The body of the answer to `error`. `now_ms` in milliseconds since 1970."""

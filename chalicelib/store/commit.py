@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pynamodb.exceptions import TransactWriteError
+from pynamodb.expressions.operand import Path
 from pynamodb.transactions import TransactWrite
 
 from chalicelib.domain.chain import BlockDeposits, ScanEpoch
@@ -19,7 +20,7 @@ from chalicelib.domain.ledger import Book, WalletBalance
 from chalicelib.domain.merchants.activity import Activity
 from chalicelib.domain.work import Work, is_one_item, outbox_work, with_events_apart
 from chalicelib.store import access, alone, unheard
-from chalicelib.store.models import Models, WorkItem
+from chalicelib.store.models import NEEDS, Models, WorkItem
 from chalicelib.store.schema import key_of, where_is, work_by_time, work_key
 from chalicelib.store.unheard import BUSY_SECONDS, LISTENS_SECONDS, Heard
 from chalicelib.usecases.ports.changes import (
@@ -122,13 +123,14 @@ class _Plan:
 def write(
     models: Models, changes: Sequence[Change], token: str, direct: Emit | None = None, now_ms: int = 0, *, apart: bool = True
 ) -> None:
-    """Commit `changes`. Raises Conflict with the first change whose condition failed, Busy, Unstorable, pynamodb's and botocore's
-    errors.
+    """Commit `changes`. Raises Conflict with the first change whose condition failed, TooNew for what only a newer version of the
+    service understands, Busy, Unstorable, pynamodb's and botocore's errors.
 
     `token` makes a retry safe for ten minutes: what was committed under it already is answered as done (ClientRequestToken). The
     events of `direct` are stored without an outbox row; raises Heard where they must not be. `now_ms`: the machines'
     time. `apart`: events lie beside outbox rows of one item, where there is room.
     """
+    _demand_known(models, changes)
     plan = _Plan(models, token, direct, now_ms, apart=apart)
     wallets: dict[_Wallet, _Moved] = {}
     for change in added_up(changes):
@@ -156,6 +158,20 @@ def write(
             plan.run()
     except alone.Occupied as error:
         raise Busy from error
+
+
+def _demand_known(models: Models, changes: Iterable[Change]) -> None:
+    """Raises TooNew where a record in a state that only a newer version knows would be replaced or removed, or its work closed.
+    One that is saved over its version before: `Models.over`."""
+    for change in changes:
+        match change:
+            case Close(work):
+                models.demand_work(work)
+            case Delete(kind, key):
+                models.demand_place(kind, *key_of(kind, dict(key)))
+            case Save(record) | Stub(record) if not isinstance(change, Save) or change.anew:
+                where = where_is(type(record))
+                models.demand_place(type(record), where.pk(record), where.sk(record))
 
 
 def added_up(changes: Iterable[Change]) -> list[Change]:
@@ -192,7 +208,7 @@ def _put_in(plan: _Plan, change: Change) -> None:
         case Add() | Take():
             _add(plan, change)
         case Delete(kind, key):
-            plan.delete(change, models.of(kind)(*key_of(kind, dict(key))))
+            plan.delete(change, models.of(kind)(*key_of(kind, dict(key))), known_form(kind))
         case Post(entry):
             item = models.item(entry)
             plan.put(change, item, type(item).pk.does_not_exist())
@@ -260,6 +276,15 @@ def _save(plan: _Plan, change: Save) -> None:
     item: Any = plan.models.item(record)
     model: Any = type(item)
     plan.put(change, item, model.pk.does_not_exist() if record.version == 1 else model.f_version == record.version - 1)
+
+
+def known_form(kind: type) -> Any:
+    """The condition that an item of this kind, if it is there, has a form that this version understands. It costs nothing more.
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html#write-operation-consumption"""
+    form = Path([NEEDS])
+    absent = form.does_not_exist()
+    known = where_is(kind).understands
+    return absent | (form <= known) if known else absent
 
 
 def _add(plan: _Plan, change: Add | Take) -> None:

@@ -257,11 +257,14 @@ class DynamoStore:
 
     def close_all(self, works: Sequence[Work], /) -> None:
         """Close obligations one by one, whether they are open or not; 25 a round trip. Raises Unavailable; some may be closed."""
+        for work in works:
+            self.models.demand_work(work)
         table = self.models.work.Meta.table_name
         alone.write_all(self._call, [(table, {"DeleteRequest": {"Key": alone.key_as_sent(*work_key(work))}}) for work in works])
 
     def close(self, work: Work, /) -> None:
-        """Close one obligation by itself, whether it is open or not. Raises Unavailable."""
+        """Close one obligation by itself, whether it is open or not. Raises Unavailable, TooNew."""
+        self.models.demand_work(work)
         alone.removed(self._call, self.models.work.Meta.table_name, work_key(work))
 
     def open_work(

@@ -17,10 +17,12 @@ from pynamodb.constants import NULL
 from pynamodb.exceptions import AttributeNullError
 from pynamodb.models import Model
 
+from chalicelib.domain.versions import newer_state
+from chalicelib.domain.work import Work
 from chalicelib.settings import Settings
 from chalicelib.store import brevity, codec
 from chalicelib.store.indexes import indexed_attributes
-from chalicelib.store.newer import NOTHING, Newer, Unknown, text_with_unknown, update_over
+from chalicelib.store.newer import NOTHING, Newer, Place, Unknown, text_with_unknown, update_over
 from chalicelib.store.schema import where_is
 from chalicelib.usecases.ports.failures import TooNew, Unavailable
 
@@ -214,15 +216,18 @@ class Models:
     def over(self, record: Any) -> dict[str, Any]:
         """The part of a transaction that stores `record` over its version before, and keeps what a newer service put there.
 
-        Raises Unavailable, where the item has to be read for that.
+        Raises TooNew, with an alarm, for a record in a state that only a newer version knows; Unavailable, where the item has to be
+        read.
         """
         kind, item = type(record), self.item(record)
         place, where = (item.Meta.table_name, item.pk, item.sk), where_is(kind)
         unknown = self.newer.of(place, record.version - 1, lambda: self._read(kind, place))
+        if unknown.state is not None and not (where.counts_in_any_state and newer_state(record) == unknown.state):
+            raise left_to_newer(kind.__name__, place, f"has the state {unknown.state}")
         known, values = _attribute_names(type(item)), item.serialize()
         self._add_unknown(kind, values, unknown)
         nested = {name: values[name]["S"] for name in unknown.nested if name in values}
-        self.newer.remember(place, record.version, Unknown(nested, unknown.attributes))
+        self.newer.remember(place, record.version, Unknown(nested, unknown.attributes, unknown.state))
         if where.stub is not None:  # it may be a stub that is written over: of these attributes it has none
             values = {**unknown.attributes, **values}
             known = (*known, *(name for name in unknown.attributes if name not in known))
@@ -230,6 +235,18 @@ class Models:
             values.pop(NEEDS, None)
             known = known if NEEDS in known else (*known, NEEDS)
         return update_over(place[0], known, values)
+
+    def demand_work(self, work: Work) -> None:
+        """Raises TooNew, with an alarm, for an obligation that is left to a newer version: its record is in a state of that one."""
+        place = self.newer.left_by(work.id)
+        if place is not None:
+            raise left_to_newer("record", place, f"has an unknown state: its work {work.kind} stays open")
+
+    def demand_place(self, kind: type, pk: str, sk: str) -> None:
+        """Raises TooNew, with an alarm, where this process read a record there in a state that only a newer version knows."""
+        place = (self.table(where_is(kind).table), pk, sk)
+        if self.newer.is_left(place):
+            raise left_to_newer(kind.__name__, place, "has an unknown state")
 
     def has_unknown(self, record: Any) -> bool:
         """Whether the item of `record`, as it was read, has attributes that this version does not know."""
@@ -287,7 +304,9 @@ class Models:
         if where.pk(found) != item.pk or where.sk(found) != item.sk:
             log.error("ALARM the %s at %s / %s is another one's: it was altered", kind.__name__, item.pk, item.sk)
             raise LookupError(f"the {kind.__name__} at {item.pk} / {item.sk} is another one's")
-        self.newer.remember((item.Meta.table_name, item.pk, item.sk), _version(found), item.unknown)
+        state = newer_state(found)
+        unknown = item.unknown if state is None else dataclasses.replace(item.unknown, state=state)
+        self.newer.remember((item.Meta.table_name, item.pk, item.sk), _version(found), unknown)
         return found
 
     def _packing(self, kind: type) -> Attribute[Any]:
@@ -317,8 +336,13 @@ def _attribute_names(model: type[Record]) -> tuple[str, ...]:
 def _demand_known(kind: type, item: Any) -> None:
     needed = int(item.unknown.attributes[NEEDS]["N"])
     if needed > where_is(kind).understands:
-        log.error("ALARM the %s at %s / %s needs a newer version of the service", kind.__name__, item.pk, item.sk)
-        raise TooNew(f"the {kind.__name__} at {item.pk} / {item.sk} has the form {needed}, which this version does not know")
+        raise left_to_newer(kind.__name__, (item.Meta.table_name, item.pk, item.sk), f"has the form {needed}")
+
+
+def left_to_newer(what: str, place: Place, why: str) -> TooNew:
+    """The refusal, with an alarm, to write or to read what is at a place; `why`: what this version does not know of it."""
+    log.error("ALARM the %s at %s / %s needs a newer version of the service: it %s", what, place[1], place[2], why)
+    return TooNew(f"the {what} at {place[1]} / {place[2]} {why}, which this version does not know")
 
 
 def _version(record: Any) -> int:

@@ -42,9 +42,11 @@ class Unknown:
     nested: Mapping[str, str] = field(default_factory=dict)
     """JSON texts with unknown members, by the names of their fields."""
     attributes: Attributes = field(default_factory=dict)
+    state: str | None = None
+    """The record's state, where only a newer version knows it (`domain.versions.newer_state`)."""
 
     def __bool__(self) -> bool:
-        return bool(self.nested or self.attributes)
+        return bool(self.nested or self.attributes or self.state is not None)
 
     @property
     def characters(self) -> int:
@@ -59,15 +61,21 @@ class Newer:
 
     def __init__(self) -> None:
         self._known: OrderedDict[Place, dict[int, Unknown]] = OrderedDict()
+        self._left: dict[str, Place] = {}
+        """Records whose state only a newer version knows, by their ids."""
         self._characters = 0
         self._forgot = False
         self._lock = threading.Lock()
 
     def remember(self, place: Place, version: int, unknown: Unknown) -> None:
         """The item at `place` has these parts, none perhaps, with the record's version `version`."""
-        if not unknown and place not in self._known:
+        if not unknown and place not in self._known and not self._left:
             return
         with self._lock:
+            if unknown.state is not None:
+                self._left[_id_at(place)] = place
+            elif self._left.get(_id_at(place)) == place:
+                del self._left[_id_at(place)]
             versions = self._known.pop(place, {})
             self._characters -= sum(each.characters for each in versions.values())
             # The one before too: a save that is lost to another begins with it again.
@@ -92,6 +100,22 @@ class Newer:
             read()
             found = self._known.get(place, {}).get(version)
         return found or NOTHING
+
+    def is_left(self, place: Place) -> bool:
+        """Whether this process has read the record there in a state that only a newer version knows."""
+        return bool(self._left) and self._left.get(_id_at(place)) == place
+
+    def left_by(self, work_id: str) -> Place | None:
+        """The place of the record that an obligation is about, where this process has read it in a state that only a newer version
+        knows: what the obligation asks for is left to that."""
+        if not self._left:
+            return None
+        return next((self._left[part] for part in (work_id, *work_id.split("|")) if part in self._left), None)
+
+
+def _id_at(place: Place) -> str:
+    """The id of the record at a place, as obligations name it."""
+    return place[2] if place[2] != "-" else place[1].partition("#")[2]
 
 
 def with_unknown(hint: Any, before: Any, now: Any) -> Any:

@@ -66,6 +66,9 @@ class Kind:
     """Whether an item is without the fields that have their default (`brevity`)."""
     understands: int = 0
     """The newest form of its items that this version reads (`models.NEEDS`)."""
+    counts_in_any_state: bool = False
+    """Whether facts about it are saved while it is in a state that only a newer version knows, which it stays in. Others are not
+    saved then."""
     repeated: Mapping[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
     """Fields that other attributes of the item tell, left out where the setting SHORT_RECORDS says so."""
 
@@ -107,6 +110,7 @@ RECORDS: dict[str, Kind] = {
         stub=(),
         without_stubs=("inv", "tenant"),
         brief=True,
+        counts_in_any_state=True,  # a network's blocks do not wait for one invoice
     ),
     "ExternalId": Kind("records", lambda r: f"ext#{r.tenant}", lambda r: r.value),
     "InvoiceTotals": Kind("records", lambda r: f"sum#{r.tenant}", lambda r: f"{r.asset}#{r.shard}"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 
 from chalicelib.domain.archive.closings import ClosingPosting
 from chalicelib.domain.deposits.deposits import Deposit
@@ -19,6 +21,7 @@ from chalicelib.domain.treasury.consolidations import CoinMove, ConsolidationQue
 from chalicelib.domain.treasury.hot_utxos import HeldCoins, OwnTransaction
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.versions import newer_state
 from chalicelib.domain.withdrawals.batches import WithdrawalBatch
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder, Withdrawal
@@ -69,3 +72,11 @@ class Books:
     """Events of records made before this (milliseconds since 1970) may be forgotten already."""
     aged: bool = False
     """The deployment is older than that, so a balance's first events may be forgotten."""
+
+    @cached_property
+    def left(self) -> frozenset[str]:
+        """The ids of the records in a state that only a newer version of the service knows: which work they have, that version
+        says."""
+        some = chain(self.deposits, self.invoices, self.withdrawals, self.orders, self.bundles, self.stakes, self.moves)
+        more = chain(self.collections, self.coin_moves, self.strays, self.given_up, self.refunds)
+        return frozenset(record.id for record in chain(some, more) if newer_state(record) is not None)

@@ -24,15 +24,17 @@ def work_agrees(books: Books) -> Iterable[str]:
     """Every unfinished record has its row of work, and no finished one has any."""
     open_ids: dict[str, set[str]] = defaultdict(set)
     for work in books.work:
-        open_ids[work.kind].add(work.id)
+        if not books.left.intersection(work.id.split("|")):
+            open_ids[work.kind].add(work.id)
     yield from _watched(books, open_ids)
-    for kind, ids in _unfinished(books).items():
+    for kind, all_ids in _unfinished(books).items():
+        ids = {id for id in all_ids if not books.left.intersection(id.split("|"))}
         for missing in sorted(ids - open_ids[kind]):
             yield f"{kind} {missing} is unfinished and nobody will look at it again"
         for leftover in sorted(open_ids[kind] - ids):
             yield f"{kind} {leftover} is finished and still open"
     yield from _in_line(books, open_ids)
-    yield from _expiring(books.invoices, open_ids)
+    yield from _expiring((invoice for invoice in books.invoices if invoice.id not in books.left), open_ids)
 
 
 def _unfinished(books: Books) -> dict[str, set[str]]:

@@ -9,6 +9,7 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.hot_utxos import MOST_COINS, HeldCoins
+from chalicelib.domain.versions import newer_state
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
@@ -162,14 +163,16 @@ def _bundles(
         if payout is None:
             yield f"order {order.id} is not in its bundle {order.bundle}"
             continue
-        states[order.bundle].add(order.state)
+        if newer_state(order) is None:
+            states[order.bundle].add(order.state)
         told = (payout.tenant, payout.amount)
         if told != (order.tenant, order.amount) or told != amounts.get(order.withdrawal_id):
             yield f"bundle {order.bundle} pays {payout.amount} for {order.withdrawal_id}, which is another amount"
     for bundle_id, withdrawal_id in named:
         yield f"bundle {bundle_id} pays {withdrawal_id}, which has no order in it"
     for bundle in bundles.values():
-        yield from _as_far_as_its_orders(bundle, states[bundle.id], open_ids)
+        if newer_state(bundle) is None:
+            yield from _as_far_as_its_orders(bundle, states[bundle.id], open_ids)
     for bundle_id in sorted(open_ids - set(bundles)):
         yield f"bundle {bundle_id} is to be looked at and is not there"
 

@@ -36,9 +36,10 @@ def orders_fit(books: Books) -> Iterable[str]:
         order = orders.get(withdrawal.order_id or "")
         state = order.state if order is not None else None
         agreed = withdrawal.approval is None or withdrawal.approval.given
-        if not agreed and withdrawal.status not in ("pending", "failed", "cancelled"):
+        if not agreed and withdrawal.id not in books.left and withdrawal.status not in ("pending", "failed", "cancelled"):
             yield f"withdrawal {withdrawal.id} is {withdrawal.status} and nobody approved it"
-        if state not in _ORDER_STATES[withdrawal.status]:
+        known = withdrawal.id not in books.left and (order is None or order.id not in books.left)
+        if known and state not in _ORDER_STATES[withdrawal.status]:
             yield f"withdrawal {withdrawal.id} is {withdrawal.status} and its order is {state}"
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import Annotated, Any
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, asset_parts
 from chalicelib.domain.invoices.choices import Choice, Choosing
 from chalicelib.domain.invoices.quotes import FiatValue, Quote
 from chalicelib.domain.invoices.terms import Terms
+from chalicelib.domain.versions import Known, newer_state
 from chalicelib.domain.webhooks.hooks import InvoiceHook
 
 PAYMENTS_KEPT = 50
@@ -24,6 +25,8 @@ SUMS = ("unconfirmed", "confirmed", "late", "late_unconfirmed", "doubtful")
 _LATE_OF = {"confirmed": "late", "unconfirmed": "late_unconfirmed"}
 PAYABLE = ("pending", "partial")
 """An invoice of such a status waits for more money."""
+STATUSES = frozenset((*OPEN, "completed", "expired", "cancelled"))
+"""Those that follow from payments; one that is set by hand may be any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class Invoice:
     amount: int
     created_at: int
     expires_at: int
-    status: str = "pending"
+    status: Annotated[str, Known(STATUSES)] = "pending"
     external_id: str | None = None
     description: str | None = None
     redirect_url: str | None = None
@@ -252,8 +255,8 @@ class Invoice:
     def settled_status(self, without: Fraction | int = 0) -> str:
         """The status that follows from the payments. Enough paid in time beats expiry, a cancellation beats both, and a manual
         status beats all. `without`: as if so much of what is unconfirmed had not come, in the price's unit."""
-        if self.manual_status is not None:
-            return self.manual_status
+        if self.manual_status is not None or newer_state(self) is not None:
+            return self.manual_status or self.status
         if self.cancelled or self.without_piece:
             return "cancelled" if self.cancelled else "expired"
         confirmed, unconfirmed = self.counted("confirmed"), max(Fraction(0), self.counted("unconfirmed") - without)
@@ -269,7 +272,9 @@ class Invoice:
         return "partial" if confirmed + unconfirmed > 0 else "pending"
 
     def settled(self) -> Invoice:
-        """This invoice with the status that follows from its payments."""
+        """This invoice with the status that follows from its payments. One of a newer version of the service stays."""
+        if newer_state(self) is not None and self.manual_status is None:
+            return self
         return replace(self, status=self.settled_status())._holding()
 
     @property

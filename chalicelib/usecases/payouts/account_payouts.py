@@ -28,6 +28,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import TenantId, network_parts
 from chalicelib.domain.withdrawals.withdrawals import FINAL, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.kill_switch import stopped
+from chalicelib.usecases.base.newer_states import demand_known
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.payouts.attempts import PayoutAttempts, PayoutParts
@@ -83,6 +84,7 @@ class Payouts:
         withdrawal = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         if withdrawal is None or withdrawal.status in FINAL:
             return "done"
+        demand_known(withdrawal)
         network = catalogue_views(self._store, withdrawal)[0].networks[network_parts(withdrawal.network)[1]]
         if stopped(self._store, network.realm):
             self._checks.halt(network, withdrawal)
@@ -99,6 +101,7 @@ class Payouts:
     def _go_on(self, network: Network, withdrawal: Withdrawal) -> Outcome:
         """With one that was begun: build its order, sign it, send it."""
         order = self._store.get(PaymentOrder, id=order_id(withdrawal))
+        demand_known(order)
         if withdrawal.status == "confirming" and (order is None or not order.renew):
             return "done"
         wallet = self._begun_with(network, withdrawal, order)

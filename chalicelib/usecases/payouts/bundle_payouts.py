@@ -19,6 +19,7 @@ from chalicelib.domain.ids import TenantId
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import FINAL, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.current_wallets import wallet_of
+from chalicelib.usecases.base.newer_states import demand_known
 from chalicelib.usecases.payouts.account_payouts import Outcome
 from chalicelib.usecases.payouts.bundle_booking import SentBundle
 from chalicelib.usecases.payouts.bundle_building import BundleBuilding
@@ -61,6 +62,7 @@ class BundlePayouts:
             if order is not None and order.unbundled:
                 return "waiting"
         bundle = None if order is None or order.bundle is None else self._store.get(Bundle, id=order.bundle)
+        demand_known(withdrawal, order, bundle)
         # The wallet that it was begun with, which may have been replaced since.
         wallet = None if bundle is None else signing_wallet(self._store, network.id, bundle.wallet)
         if bundle is None or wallet is None:

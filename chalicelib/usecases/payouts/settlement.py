@@ -12,6 +12,7 @@ from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import demand_known
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.payouts.booking import PayoutBooking
@@ -79,6 +80,7 @@ class Settlement:
         if withdrawal is None or withdrawal.status not in ("broadcasting", "confirming"):
             return
         order = self._store.get(PaymentOrder, id=order_id(withdrawal))
+        demand_known(order)
         attempts = () if order is None else self._sent.transactions(order)
         if order is None or not attempts:
             raise LookupError(f"{withdrawal.id} is {withdrawal.status} without signed bytes")

@@ -17,6 +17,7 @@ from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.refunds.refunds import refund_key
 from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.base.fairness import in_turn
+from chalicelib.usecases.base.newer_states import demand_known
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.changes import Close
@@ -68,6 +69,7 @@ class OpenRefunds:
         refund = self._store.get(kind, **key)
         if refund is None:
             raise LookupError(f"{work.id} is open and there is no such refund")
+        demand_known(refund)
         if refund.status == "ordered":
             self._ordering.order(refund)
         elif refund.status == "awaiting_claim":

@@ -22,6 +22,7 @@ from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.creation import Prepared
+from chalicelib.usecases.base.newer_states import demand_known
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.ports.changes import Close, Save
@@ -52,6 +53,7 @@ class StrayReturns:
         stray, deposit = self._store.get_many([(StrayPayment, {"id": work.id}), (Deposit, {"id": work.id})])
         if stray is None or stray.owner is None or stray.return_to is None:
             raise LookupError(f"{work.id} is to be returned and is not there")
+        demand_known(stray, deposit)
         if stray.withdrawal_id is not None:
             self._store.commit([Close(work)])
             return

@@ -5,12 +5,14 @@ Touches webhooks, events and work only.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
 
 from chalicelib.domain.ids import TenantId
+from chalicelib.domain.versions import newer_state
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_key, delivery_work, due_of, line_of
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint
 from chalicelib.domain.webhooks.leases import BATCH, EARLY_MS, Turn
@@ -22,6 +24,8 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.webhooks.deliveries import Deliveries
 from chalicelib.usecases.webhooks.ordering import Ordering
 from chalicelib.usecases.webhooks.parcels import packed
+
+log = logging.getLogger(__name__)
 
 UNSEEN_MS = 60_000
 """An event that is not there so long after its delivery was made is no longer kept; before, it may only not be seen yet."""
@@ -148,7 +152,9 @@ class DueReads:
     def _sort(self, look: Look, row: Work, delivery: Delivery | None, event: EventRecord | None, now: int) -> None:
         """Sort one due row: to send, to settle without sending, or not seen yet."""
         endpoint = look.endpoint
-        if delivery is None or delivery.status != "pending" or delivery_work(delivery) != row:
+        if delivery is not None and newer_state(delivery) is not None:
+            log.error("ALARM the Delivery %s needs a newer version of the service: it is %s", delivery.id, delivery.status)
+        elif delivery is None or delivery.status != "pending" or delivery_work(delivery) != row:
             self._forget(look, row, delivery)
         elif endpoint is None:
             self._cancel(look, delivery, "the endpoint was deleted")

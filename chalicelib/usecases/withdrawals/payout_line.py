@@ -21,7 +21,7 @@ from itertools import chain, groupby, islice
 
 from chalicelib.domain.addresses.addresses import group_of, seat_of
 from chalicelib.domain.ids import NetworkId
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import newer_state, next_version
 from chalicelib.domain.withdrawals.payout_line import IDLE_MS, READY, PayoutLine, aside_order, behind, merchant_in, payout_work
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
@@ -95,6 +95,8 @@ class Line:
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
+        self._newer: dict[str, int] = {}
+        """Until when payouts are passed over whose withdrawals have a state that only a newer version knows."""
 
     def take(self, network: NetworkId, slot: int = 0, slots: int = 1) -> Work | None:
         """The next payout in the line for the hot wallet in `slot`, of so many `slots`; None where none is ready. The line then
@@ -124,7 +126,9 @@ class Line:
     def _free(self, ready: Iterator[Work], held: set[str]) -> Work | None:
         """The first that is in no other slot's hand. Where there is none, the first of all: the worker that had it in hand may have
         died, or works on it still, which does no harm."""
-        first = list(islice(ready, len(held) + 1))
+        now = self._clock.now_ms()
+        mine = (work for work in ready if self._newer.get(work.id, 0) <= now)
+        first = list(islice(mine, len(held) + 1))
         return next((work for work in first if f"{work.order}#{work.id}" not in held), first[0] if first else None)
 
     def _left_behind(self, network: NetworkId, line: PayoutLine) -> Work | None:
@@ -148,7 +152,9 @@ class Line:
     def _leave(self, work: Work) -> None:
         tenant, withdrawal_id = payout_parts(work)
         found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
-        if found is not None and _open(found) and payout_work(found) == work:
+        if found is not None and newer_state(found) is not None:
+            self._newer[work.id] = self._clock.now_ms() + IDLE_MS
+        elif found is not None and _open(found) and payout_work(found) == work:
             due = aside_order(found, self._clock.now_ms() + IDLE_MS)
             self._store.commit(moved_in_line(found, replace(next_version(found), line=due)))
         elif is_open(self._store, work):

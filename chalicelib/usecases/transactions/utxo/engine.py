@@ -33,6 +33,7 @@ from typing import Generic, Literal
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.usecases.base.newer_states import demand_known
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
@@ -81,6 +82,7 @@ class UtxoEngine:
 
         Raises OrderMismatch, PaymentsStopped, LookupError, Conflict, Unavailable.
         """
+        demand_known(record)
         if record.state == "built":
             record = self._signing.sign(kind.signed, record)
         if record.state != "signed":

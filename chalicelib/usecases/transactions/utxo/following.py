@@ -31,6 +31,7 @@ from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import demand_known
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.changes import Change, Save
@@ -166,6 +167,7 @@ class UtxoFollowing(Generic[R]):
         record = self._kind.followed(id)
         if record is None:
             return
+        demand_known(record)
         if record.state == "signed":
             self._await(record, scanned)
         elif record.state == "settled":

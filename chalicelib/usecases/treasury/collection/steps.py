@@ -29,6 +29,7 @@ from chalicelib.domain.treasury.energy_loans import TO_ACTIVATE, Way
 from chalicelib.domain.treasury.moves import Move, Origin, move_id
 from chalicelib.usecases.base.current_wallets import topup_wallet, wallets_of
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import demand_known
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.failures import Refused
@@ -86,6 +87,7 @@ class CollectSteps:
         before = self._store.get(Collection, id=collection_id)
         if before is None or before.ended or before.state == "parked":
             return False
+        demand_known(before)
         if before.state == "topup_sent":
             return self._topped_up(before)
         if before.state == "sweep_sent":

@@ -10,6 +10,7 @@ from chalicelib.domain.treasury.moves import Move, MoveKind, move_command
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import demand_known
 from chalicelib.usecases.base.open_work import is_open, pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
@@ -106,6 +107,7 @@ class MoveFollowing:
             if is_open(self._store, work):  # else another poll has ended it between two reads
                 raise LookupError(f"{work.id} is open, and its record is {'gone' if move is None else move.state}")
             return
+        demand_known(move)
         if not move.attempts:
             if move.state == "signed":
                 raise LookupError(f"{move.id} is signed without signed bytes")

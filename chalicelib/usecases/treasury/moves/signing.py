@@ -26,6 +26,7 @@ from chalicelib.domain.treasury.moves import LOANS, Move, MoveKind, move_work
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.base.kill_switch import rests_on_tables
+from chalicelib.usecases.base.newer_states import demand_known
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.changes import Close, Save
@@ -70,6 +71,7 @@ class MoveSigning:
         move = self._store.get(Move, network=network_id, id=move_id)
         if move is None or move.at_rest:
             return
+        demand_known(move)
         if (self._parts.wallets if move.path is None else self._parts.deposits) is None:
             raise LookupError(f"this function has no key for move {move.id}")
         realm, slug = network_parts(network_id)
