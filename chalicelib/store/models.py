@@ -185,6 +185,8 @@ class Models:
                 body["unbounded"] = (*body.get("unbounded", ()), name)
         if where.indexed is not None:
             body |= {name: UnicodeAttribute(null=True) for name in indexed_attributes(where.table)}
+        if where.understands:
+            body[NEEDS] = NumberAttribute(null=True)
         if where.stub is not None:
             body[ARCHIVE] = UnicodeAttribute(null=True)
         if where.packed:
@@ -206,6 +208,8 @@ class Models:
                 values[f"f_{name}"] = value
         if where.indexed is not None:
             values |= where.indexed(record)
+        if where.writes:
+            values[NEEDS] = where.writes
         if where.packed and self._settings.packed_records:
             text = values.pop(f"f_{where.packed}")
             values[PACKED] = zlib.compress(self._packing(kind).serialize(text).encode(), 9)
@@ -231,9 +235,6 @@ class Models:
         if where.stub is not None:  # it may be a stub that is written over: of these attributes it has none
             values = {**unknown.attributes, **values}
             known = (*known, *(name for name in unknown.attributes if name not in known))
-        if where.understands:  # this version writes the form that needs nothing
-            values.pop(NEEDS, None)
-            known = known if NEEDS in known else (*known, NEEDS)
         return update_over(place[0], known, values)
 
     def demand_work(self, work: Work) -> None:
@@ -286,7 +287,7 @@ class Models:
         """The record that an item of its model stores, or stands for. Raises LookupError, with an alarm, for one that belongs at
         another key, TooNew, with one, for a form that is not known, Unavailable where the archive does not answer."""
         names = codec.hints(kind)
-        if NEEDS in item.unknown.attributes:
+        if where_is(kind).understands or NEEDS in item.unknown.attributes:
             _demand_known(kind, item)
         if ARCHIVE in item.attribute_values:
             return self._archived(kind, item)
@@ -334,7 +335,8 @@ def _attribute_names(model: type[Record]) -> tuple[str, ...]:
 
 
 def _demand_known(kind: type, item: Any) -> None:
-    needed = int(item.unknown.attributes[NEEDS]["N"])
+    found = item.attribute_values.get(NEEDS)
+    needed = int(item.unknown.attributes[NEEDS]["N"]) if NEEDS in item.unknown.attributes else int(found or 0)
     if needed > where_is(kind).understands:
         raise left_to_newer(kind.__name__, (item.Meta.table_name, item.pk, item.sk), f"has the form {needed}")
 

@@ -66,6 +66,8 @@ class Kind:
     """Whether an item is without the fields that have their default (`brevity`)."""
     understands: int = 0
     """The newest form of its items that this version reads (`models.NEEDS`)."""
+    writes: int = 0
+    """The form of the items that this version writes: one that the release before understands, too."""
     counts_in_any_state: bool = False
     """Whether facts about it are saved while it is in a state that only a newer version knows, which it stays in. Others are not
     saved then."""

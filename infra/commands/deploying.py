@@ -33,10 +33,11 @@ def deploy(args: argparse.Namespace) -> int:
     import boto3
 
     from infra.deploy import topic_problem
-    from infra.deployment import function_settings
+    from infra.deployment import forms, function_settings, standing, versions
     from infra.deployment.bucket import bucket_of, make_bucket
     from infra.deployment.lock import locked
     from infra.deployment.plan import plan
+    from infra.stage_settings import declared
 
     if args.stage == "local":
         raise CanNot("the stage local runs on this machine alone: make run")
@@ -45,6 +46,8 @@ def deploy(args: argparse.Namespace) -> int:
         return _check(bucket, args.stage)
     if problem := topic_problem(args.stage, args.alarm_topic):
         raise CanNot(problem)
+    functions = standing.look(boto3, args.stage).functions.values()
+    forms.demand_readers(args.stage, versions.fetch(bucket, args.stage), functions, declared(args.stage))
     for line in (*plan(boto3, bucket, args.stage), function_settings.demand_room(boto3.client("lambda"), args.stage)):
         print(line)
     if not args.yes:
@@ -57,13 +60,15 @@ def rollback(args: argparse.Namespace) -> int:
     """Bring functions back to the version before: code and rights. It shows what it will do, and asks."""
     import boto3
 
-    from infra.deployment import rolling_back, standing, versions
+    from infra.deployment import forms, rolling_back, standing, versions
     from infra.deployment.bucket import bucket_of
     from infra.deployment.lock import locked
 
     bucket = bucket_of(boto3)
     functions = standing.look(boto3, args.stage).functions
-    target = versions.before(versions.fetch(bucket, args.stage), {each.version for each in functions.values()}, args.stage)
+    known = versions.fetch(bucket, args.stage)
+    target = versions.before(known, {each.version for each in functions.values()}, args.stage)
+    forms.demand_reads(args.stage, known, functions.values(), target)
     for line in rolling_back.preview(functions, target):
         print(line)
     if not args.yes:

@@ -11,12 +11,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.settings import APP
 from infra.commands.common import CanNot
-from infra.deployment import record, standing, versions
+from infra.deployment import forms, record, standing, versions
 from infra.deployment.adopt import adopted, short_name
 from infra.deployment.bucket import Bucket
 from infra.deployment.lock import Lock
 from infra.deployment.record import Record, Resource
 from infra.mappings import consumers
+from infra.stage_settings import declared
 
 PROJECT = Path(__file__).resolve().parents[2]
 AGAIN = "what was done stays; run this again to go on"
@@ -38,7 +39,10 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
         raise CanNot(f"Chalice wrote no record {file}: {AGAIN}")
     record.store(bucket, stage, after.resources, shared.etag if shared else None)
     running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
-    versions.keep(bucket, stage, versions.package_of(project / ".chalice" / "deployments", running), _rights(project, stage))
+    package = versions.package_of(project / ".chalice" / "deployments", running)
+    on = forms.switched_on(stage, declared(stage, config=project / ".chalice" / "config.json"))
+    reads, writes = forms.read_here(), forms.written_here()
+    versions.keep(bucket, stage, package, _rights(project, stage), reads=reads, writes=writes, on=on)
     return list(after.resources)
 
 

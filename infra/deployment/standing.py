@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -15,13 +15,14 @@ _EVENT = "-event"
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function. `version` is the checksum of what it runs, as Lambda tells it."""
+    """A function. `version` is the checksum of what it runs, as Lambda tells it; `settings` are its environment."""
 
     name: str
     arn: str
     role: str
     version: str
     changed: str
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # an API key may be among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ def _functions(client: Any, stage: str) -> Iterator[Function]:
                     each["Role"].rsplit("/", 1)[1],
                     each["CodeSha256"],
                     each["LastModified"],
+                    each.get("Environment", {}).get("Variables", {}),
                 )
 
 

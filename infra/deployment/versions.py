@@ -8,8 +8,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,14 @@ MOST = 5
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The package's checksum, as Lambda tells it; when it was deployed; the rights of each function, by Lambda's name."""
+    """The package's checksum, as Lambda tells it; when it was deployed; the rights of each function, by Lambda's name; the forms of
+    records that it reads, and those that it writes whatever the settings say (`forms`)."""
 
     code: str
     at: str
     rights: Mapping[str, dict[str, Any]]
+    reads: Sequence[str] = ()
+    writes: Sequence[str] = ()
 
     @property
     def key(self) -> str:
@@ -38,10 +41,12 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Those of a stage, the newest last. `goal` is the one that a rollback is under way to; `etag` that of what was read."""
+    """Those of a stage, the newest last. `goal` is the one that a rollback is under way to; `written` are the forms of records that
+    versions have ever written; `etag` is that of what was read."""
 
     known: tuple[Version, ...] = ()
     goal: str | None = None
+    written: tuple[str, ...] = ()
     etag: str | None = None
 
 
@@ -54,26 +59,38 @@ def fetch(bucket: Bucket, stage: str) -> Versions:
             raise
         return Versions()
     content = json.loads(found["Body"].read())
-    return Versions(tuple(Version(**each) for each in content["known"]), content["goal"], found["ETag"])
+    names = {each.name for each in fields(Version)}  # a checkout of a newer version may have written more
+    known = tuple(Version(**{name: value for name, value in each.items() if name in names}) for each in content["known"])
+    return Versions(known, content["goal"], tuple(content.get("written", ())), found["ETag"])
 
 
 def store(bucket: Bucket, stage: str, versions: Versions) -> Versions:
     """Write them in the place of those that were read. Raises botocore's ClientError where others were written meanwhile."""
-    content = {"known": [asdict(each) for each in versions.known], "goal": versions.goal}
+    content = {"known": [asdict(each) for each in versions.known], "goal": versions.goal, "written": versions.written}
     condition = {"IfMatch": versions.etag} if versions.etag else {"IfNoneMatch": "*"}
     answer = bucket.client.put_object(**bucket.whose, Key=_key(stage), Body=json.dumps(content).encode(), **condition)
     return replace(versions, etag=answer["ETag"])
 
 
-def keep(bucket: Bucket, stage: str, package: Path, rights: Mapping[str, dict[str, Any]]) -> None:
-    """Remember what was deployed just now. Safe to repeat. Raises botocore's ClientError, OSError."""
+def keep(
+    bucket: Bucket,
+    stage: str,
+    package: Path,
+    rights: Mapping[str, dict[str, Any]],
+    *,
+    reads: Sequence[str] = (),
+    writes: Sequence[str] = (),
+    on: Iterable[str] = (),
+) -> None:
+    """Remember what was deployed just now, and the forms of records that its settings turn `on`. Safe to repeat. Raises botocore's
+    ClientError, OSError."""
     body, before = package.read_bytes(), fetch(bucket, stage)
-    version = Version(_checksum(body), datetime.now(UTC).isoformat(timespec="seconds"), rights)
+    version = Version(_checksum(body), datetime.now(UTC).isoformat(timespec="seconds"), rights, reads, writes)
     if not _is_there(bucket, version.key):
         bucket.client.put_object(**bucket.whose, Key=version.key, Body=body)
     others = [each for each in before.known if each.code != version.code]
     kept, gone = [*others, version][-MOST:], others[: max(0, len(others) + 1 - MOST)]
-    store(bucket, stage, replace(before, known=tuple(kept), goal=None))
+    store(bucket, stage, replace(before, known=tuple(kept), goal=None, written=tuple(sorted({*before.written, *writes, *on}))))
     for each in gone:
         bucket.client.delete_object(**bucket.whose, Key=each.key)
 

@@ -8,7 +8,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from moto import mock_aws
 from chalicelib.settings import VARIABLES
 from infra.cli import main
 from infra.commands.common import CanNot
-from infra.deployment import lock, rolling_back, versions
+from infra.deployment import forms, lock, rolling_back, standing, versions
 from infra.deployment.bucket import Bucket, make_bucket
 from infra.deployment.code import PROJECT, _rights
 from infra.deployment.standing import declared
@@ -56,7 +56,9 @@ class Stage:
         self.folder, self.bucket = folder, make_bucket(boto3)
         self.functions, self.iam = boto3.client("lambda"), boto3.client("iam")
 
-    def deploy(self, content: str, *names: str) -> None:
+    def deploy(
+        self, content: str, *names: str, reads: Sequence[str] = (), writes: Sequence[str] = (), on: Sequence[str] = ()
+    ) -> None:
         file = self.folder / f"packed-{content}.zip"
         file.write_bytes(package(content))
         for name in names:
@@ -71,9 +73,11 @@ class Stage:
                     Handler="app",
                     Code={"ZipFile": package(content)},
                 )
+            variables = {"STAGE": STAGE, **dict.fromkeys(on, "on")}
+            self.functions.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
             document = json.dumps(rights(content, name)[name])
             self.iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=document)
-        versions.keep(self.bucket, STAGE, file, rights(content, *names))
+        versions.keep(self.bucket, STAGE, file, rights(content, *names), reads=reads, writes=writes, on=on)
 
     def runs(self) -> dict[str, tuple[str, str]]:
         """The code and the rights of each function."""
@@ -116,6 +120,64 @@ def test_a_function_that_it_did_not_have_stays(stage: Stage, capsys: pytest.Capt
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     assert stage.runs() == {NAMES[0]: (checksum("one"), "one"), NAMES[1]: (checksum("two"), "two")}
     assert "gateway-prod-payout stays: that version does not have it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", forms.SWITCHED)
+def test_a_version_that_reads_less_does_not_come_back(name: str, stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    stage.deploy("one", *NAMES)
+    stage.deploy("two", *NAMES, reads=forms.read_here(), on=[name])
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
+    said = capsys.readouterr().err
+    assert f"the version to go back to, {checksum('one')}" in said and f"does not read what {name} " in said
+    assert {code for code, _ in stage.runs().values()} == {checksum("two")}
+    stage.deploy("two", *NAMES, reads=forms.read_here())  # off again
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == (1 if name in forms.STAY else 0)
+    assert ("which stays: deploy a version that does" in capsys.readouterr().err) is (name in forms.STAY)
+
+
+def test_a_version_that_reads_all_comes_back_whatever_is_on(stage: Stage) -> None:
+    for content in ("one", "two"):
+        stage.deploy(content, *NAMES, reads=forms.read_here(), on=list(forms.SWITCHED))
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("one")}
+
+
+def test_a_breaking_change_takes_two_releases_to_go_back(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    stage.deploy("one", *NAMES)
+    stage.deploy("two", *NAMES, reads=["Invoice 1"])
+    stage.deploy("three", *NAMES, reads=["Invoice 1"], writes=["Invoice 1"])
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
+    assert "does not read what Invoice 1 has written, which stays" in capsys.readouterr().err
+    assert {code for code, _ in stage.runs().values()} == {checksum("two")}
+
+
+def test_a_deploy_writes_nothing_that_a_running_function_does_not_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(**wanted: str) -> None:
+        functions = standing.look(boto3, STAGE).functions.values()
+        forms.demand_readers(STAGE, versions.fetch(stage.bucket, STAGE), functions, wanted)
+
+    ask(SHORT_RECORDS="on")  # nothing runs yet
+    stage.deploy("one", *NAMES)
+    ask()
+    with pytest.raises(CanNot, match="does not read what SHORT_RECORDS would write: deploy with that off"):
+        ask(SHORT_RECORDS="on")
+    stage.deploy("two", *NAMES, reads=forms.read_here())
+    ask(SHORT_RECORDS="on")
+    monkeypatch.setattr(forms, "written_here", lambda: ("Invoice 1",))
+    with pytest.raises(CanNot, match="does not read what Invoice 1 would write"):
+        ask()
+
+
+def test_what_was_written_stays_known_behind_a_rollback(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    stage.deploy("none", *NAMES)
+    stage.deploy("one", *NAMES, reads=["Invoice 1"])
+    stage.deploy("two", *NAMES, reads=["Invoice 1"], writes=["Invoice 1"])
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    stage.deploy("three", *NAMES, reads=["Invoice 1"])
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
+    assert "does not read what Invoice 1 has written" in capsys.readouterr().err
 
 
 def test_no_newer_code_runs_with_older_rights(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

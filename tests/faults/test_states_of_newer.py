@@ -58,6 +58,16 @@ class Left:
             ExpressionAttributeValues={":s": {"S": state}, ":one": {"N": "1"}},
         )
 
+    def form(self, number: int) -> None:
+        """As a release saves it that demands more of its readers."""
+        self._client.update_item(
+            TableName=self._table,
+            Key=self._key,
+            UpdateExpression="SET s = :form",
+            ExpressionAttributeValues={":form": {"N": str(number)}},
+        )
+        self.before = self.item()
+
     def item(self) -> dict[str, Any]:
         return dict(self._client.get_item(TableName=self._table, Key=self._key)["Item"])
 
@@ -223,3 +233,21 @@ def test_a_delivery(world: World, receiver: Receiver) -> None:
     left.put("pending")
     run(world)
     assert left.item()["status"]["S"] == "delivered"
+
+
+def test_a_form(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """A record in a form that this version does not understand: nobody reads it, and nobody writes or removes it."""
+    mine, other = invoice(world, "one"), invoice(world, "two")
+    left = Left(only(Invoice, lambda one: one.id == mine["id"]), "status")
+    left.put("pending")
+    left.form(1)
+    refused = world.stack.call("GET", "/v1/invoices", world.key, query={"id": mine["id"]})
+    assert (refused.status, refused.headers["retry-after"]) == (500, "120")
+    assert "newer version" in refused.json["error"]
+    for each in (mine, other):
+        world.pay_in(each["address"], "eth", 2 * ETHER)
+    world.mine(CONFIRMATIONS)
+    run(world)
+    assert world.get("/v1/invoices", id=other["id"])["status"] == "completed"
+    assert (left.item(), left.works()) == (left.before, ["expiry"])
+    assert any(f"{mine['id']} needs a newer version of the service: it has the form 1" in line for line in raised(caplog))

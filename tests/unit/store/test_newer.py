@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from chalicelib.settings import Settings
 from chalicelib.store import archive, codec, commit, newer, schema
 from chalicelib.store.models import Models
 from chalicelib.store.newer import attributes_after, with_unknown
-from chalicelib.usecases.ports.changes import DeleteEmpty, Save
+from chalicelib.usecases.ports.changes import Delete, DeleteEmpty, Save
 from chalicelib.usecases.ports.failures import TooNew
 from tests.support.alarms import raised
 
@@ -42,6 +44,7 @@ OPEN = Invoice(
 )
 
 
+USE_CASES = Path(commit.__file__).parents[1] / "usecases"
 NAMED = ExternalId(TenantId("mch_1:test"), "a", "inv_1")
 
 
@@ -139,7 +142,7 @@ class Sent:
         self.puts.append((item.serialize(), str(condition)))
 
     def delete(self, item: Any, condition: Any = None) -> None:
-        self.deleted.append(item)
+        self.deleted.append(str(condition))
 
     @property
     def _delete_items(self) -> list[object]:
@@ -224,9 +227,33 @@ def test_a_form_that_is_not_known_is_refused(
         read(models, item)
     (alarm,) = raised(caplog)
     assert "inv#mch_1:test / inv_1 needs a newer version of the service" in alarm
-    monkeypatch.setitem(schema.RECORDS, "Invoice", replace(schema.RECORDS["Invoice"], understands=1))
-    assert read(models, item) == OPEN
-    assert over(models, replace(OPEN, version=4))["s"] is None  # it is stored in the form of this version
+    for writes, stored in ((0, None), (1, {"N": "1"})):
+        monkeypatch.setitem(schema.RECORDS, "Invoice", replace(schema.RECORDS["Invoice"], understands=1, writes=writes))
+        later = Models(models._settings, models.connection)
+        assert read(later, item) == OPEN
+        assert over(later, replace(OPEN, version=4))["s"] == stored  # it is stored in the form of this version
+        with pytest.raises(TooNew, match="has the form 2"):
+            read(later, {**item, "s": {"N": "2"}})
+
+
+def test_no_version_writes_what_it_does_not_read() -> None:
+    assert all(kind.writes <= kind.understands for kind in schema.RECORDS.values())
+
+
+def test_what_is_added_to_without_being_read_has_one_form() -> None:
+    """Nobody would see that it has another one."""
+    added = set(re.findall(r"\b(?:Add|Take)\(([A-Z]\w+)", "".join(path.read_text() for path in USE_CASES.rglob("*.py"))))
+    assert added >= {"InvoiceTotals", "LinkStock"}
+    assert all(schema.RECORDS[name].understands == 0 for name in {*added, "WalletBalance"})
+
+
+def test_what_is_removed_has_a_form_that_is_known(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit, "TransactWrite", Sent)
+    plan: Any = commit._Plan(models, "token", None, 0, apart=True)
+    for form in (0, 1):
+        monkeypatch.setitem(schema.RECORDS, "ExternalId", replace(schema.RECORDS["ExternalId"], understands=form))
+        commit._put_in(plan, Delete(ExternalId, {"tenant": NAMED.tenant, "value": NAMED.value}))
+    assert plan.transaction.deleted == ["attribute_not_exists (s)", "(attribute_not_exists (s) OR s <= {'N': '1'})"]
 
 
 def test_what_replaces_a_thing_does_not_get_its_members() -> None:

@@ -1,0 +1,86 @@
+"""The forms of stored records: those that a version reads, and those that its functions write. No function may run that does not
+read what another one writes: `deploy` and `rollback` see to it by what the bucket remembers of each version (`versions`).
+
+A form is either one that a setting turns on, or `<kind> <number>` (`chalicelib.store.schema.Kind.understands` and `writes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from chalicelib.settings import Settings
+from chalicelib.store.schema import RECORDS
+from infra.commands.common import CanNot
+from infra.deployment.standing import Function
+from infra.deployment.versions import Version, Versions
+from infra.stage_settings import of_stage
+
+SWITCHED = {
+    "PACKED_RECORDS": "packed_records",
+    "SHORT_RECORDS": "short_records",
+    "ONE_ITEM_OUTBOX": "one_item_outbox",
+    "LOOKOUTS": "lookouts",
+}
+"""Settings, with their names in `Settings`. All versions from 0.1.0 on read what they turn on."""
+STAY = frozenset({"PACKED_RECORDS", "SHORT_RECORDS"})
+"""Those whose records stay in the tables once the setting is off: events for 30 days, payments for good. What the other two write
+is worked off within minutes."""
+
+
+def read_here() -> tuple[str, ...]:
+    """The forms that this checkout reads."""
+    numbered = (f"{name} {number}" for name, kind in RECORDS.items() for number in range(1, kind.understands + 1))
+    return (*SWITCHED, *numbered)
+
+
+def written_here() -> tuple[str, ...]:
+    """The forms that this checkout writes whatever the settings say."""
+    return tuple(f"{name} {kind.writes}" for name, kind in RECORDS.items() if kind.writes)
+
+
+def switched_on(stage: str, variables: Mapping[str, str]) -> set[str]:
+    """The forms that functions with these settings write by them. Raises ValueError for a wrong setting."""
+    with of_stage(stage, {name: variables[name] for name in SWITCHED if name in variables}):
+        settings = Settings.from_environment()
+    return {name for name, field in SWITCHED.items() if getattr(settings, field)}
+
+
+def demand_readers(stage: str, known: Versions, functions: Iterable[Function], wanted: Mapping[str, str]) -> None:
+    """Raises CanNot where a deploy with the settings `wanted` would write a form that a function which still runs does not read."""
+    news: set[str] = set()
+    for function in functions:
+        after = switched_on(stage, wanted) | set(written_here())
+        news |= after - switched_on(stage, function.settings) - set(_reads(known, function.version))
+    if news:
+        raise CanNot(
+            f"functions of stage {stage} run a version that does not read what {_list(news)} would write: deploy with that off (a"
+            f" release before, for one that is no setting), and once more with it on"
+        )
+
+
+def demand_reads(stage: str, known: Versions, functions: Iterable[Function], target: Version) -> None:
+    """Raises CanNot where `target` does not read what functions write now, or what they wrote and is still there."""
+    on = {name for function in functions for name in switched_on(stage, function.settings)}
+    there = set(known.written) - (SWITCHED.keys() - STAY)
+    if off := (on - STAY) - set(target.reads):
+        raise CanNot(
+            f"{_version(target)} does not read what {_list(off)} writes: set that to off, deploy, wait until the outbox is empty"
+            " and no webhook is due, and go back then"
+        )
+    if stays := ((on & STAY) | there) - set(target.reads):
+        raise CanNot(f"{_version(target)} does not read what {_list(stays)} has written, which stays: deploy a version that does")
+
+
+def _reads(known: Versions, code: str) -> tuple[str, ...]:
+    """What a function with this code reads. Code that is not known is of a deploy that did not come to its end, or of a plain
+    `chalice deploy`, behind the newest that is known."""
+    version = next((each for each in known.known if each.code == code), known.known[-1] if known.known else None)
+    return () if version is None else tuple(version.reads)
+
+
+def _version(target: Version) -> str:
+    return f"the version to go back to, {target.code} of {target.at},"
+
+
+def _list(forms: Iterable[str]) -> str:
+    return ", ".join(sorted(forms))
