@@ -372,13 +372,15 @@ class DynamoStore:
         return scans.every_of(self.models, self._call, kinds)
 
     def sweep(
-        self, kind: type[R], /, *, limit: int, after: str | None = None, segment: tuple[int, int] | None = None, **beginning: str
-    ) -> Page[R]:
+        self, kind: type[R], /, *, limit: int, after: str | None = None, segment: tuple[int, int] | None = None,
+        consistent: bool = False, **beginning: str,
+    ) -> Page[R]:  # fmt: skip
         """One step through the table of a kind: of the next `limit` items behind `after` those whose keys begin with these fields.
         `segment` (n, of so many) is a part of it, as a parallel scan reads it. It is the same part each time, since an item's hash
         is: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Scan.html#Scan.ParallelScan
 
-        Eventually consistent. Items lie in the order of their partition keys' hashes, so that one that comes in between moves no
+        Eventually consistent, unless `consistent` is asked.
+        Items lie in the order of their partition keys' hashes, so that one that comes in between moves no
         other, and `after` may be gone meanwhile. Raises Unavailable.
         """
         model = self.models.of(kind)
@@ -388,6 +390,8 @@ class DynamoStore:
             "FilterExpression": "begins_with(pk, :b)",
             "ExpressionAttributeValues": {":b": {"S": beginning_of(kind, beginning)}},
         }
+        if consistent:
+            request["ConsistentRead"] = True
         if segment is not None:
             request["Segment"], request["TotalSegments"] = segment
         if after is not None:

@@ -19,7 +19,8 @@ def add(command: Command) -> None:
 
 
 def migrate(args: argparse.Namespace) -> int:
-    """Give records of an older version what newer ones have. Run it after each update; twice changes nothing."""
+    """Give records of an older version what newer ones have, while the service runs. Run it after each update, and after a cut: it
+    goes on where it was."""
     from chalicelib.domain.ids import REALMS
     from chalicelib.usecases.recovery.deposit_migration import DepositMigration
 
@@ -32,9 +33,13 @@ def migrate(args: argparse.Namespace) -> int:
         except (LookupError, ValueError):  # it has no node
             return None
 
-    done = DepositMigration(networks, reader_of, wired.store, wired.clock).run()
+    done = DepositMigration(networks, reader_of, wired.store, wired.clock).run(_tell)
     print(f"deposits: {done.blocks} blocks listed by height, the logs of {done.claimed} transactions claimed")
     for network_id, left in sorted(done.left.items()):
         text = f"{network_id}: {left} token transactions are left: its node is away, or does not have them in the block scanned"
         print(text, file=sys.stderr)
     return 1 if done.left else 0
+
+
+def _tell(line: str) -> None:
+    print(line, flush=True)

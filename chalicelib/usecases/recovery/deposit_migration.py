@@ -1,14 +1,15 @@
 """Migration of old deposits to claims and rows of blocks, by the operator's `migrate`.
 
 A claim tells which number the first log of a transaction has in the block of its deposit: by the receipt, which a node has while
-the block is in its chain. It can be run again at any time: what is there stays.
+the block is in its chain. It can be run again at any time: what is there stays. How far a run came is stored page by page.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chalicelib.domain.catalogue.catalogue import Network
@@ -16,14 +17,21 @@ from chalicelib.domain.chain import Block
 from chalicelib.domain.deposits.claims import LogClaim, log_number
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.versions import next_version
+from chalicelib.domain.webhooks.leases import SweepCursor
 from chalicelib.usecases.deposits.blocks import add_row, note_rows
 from chalicelib.usecases.deposits.claims import Claims
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader, LogOrder
 from chalicelib.usecases.ports.store import Store
 
 _AT_ONCE = 100
+PAGE = 1_000
+"""Rows of the table that are looked at between two notes of the progress, a second or so."""
+PROGRESS = "migrate|deposits"
+"""The id of the progress. What another migration did is no progress of this one: each has an id of its own."""
 
 ReaderOf = Callable[[Network], ChainReader | None]
 """The reader of a network, None where it has no node now."""
@@ -43,12 +51,38 @@ class DepositMigration:
         self._networks = {network.id: network for network in networks}
         self._reader_of, self._store, self._clock = reader_of, store, clock
 
-    def run(self) -> Migration:
-        """Scans all deposits. Raises Unavailable of the store, Conflict."""
-        done = Migration()
+    def run(self, tell: Callable[[str], None] = lambda line: None) -> Migration:
+        """Scans all deposits, while the service runs. After a cut it goes on behind the last page that was done; `tell` gets a line
+        for each page. Raises Unavailable of the store, Conflict.
+        """
+        before = self._store.get(SweepCursor, id=PROGRESS) or SweepCursor(PROGRESS, ("", "0", "{}"), version=0)
+        after, pages = before.places[0] or None, int(before.places[1])
+        done = Migration(left=defaultdict(int, {NetworkId(name): count for name, count in json.loads(before.places[2]).items()}))
+        if after is not None:
+            tell(f"deposits: goes on behind the {pages * PAGE} rows of the run before")
+        while True:
+            page = self._store.sweep(Deposit, limit=PAGE, after=after, consistent=True)
+            self._page(page.items, done)
+            after, pages = page.next, pages + 1
+            if after is None:
+                break
+            before = self._remembered(before, (after, str(pages), json.dumps(done.left)))
+            tell(f"deposits: {pages * PAGE} rows looked at, {done.blocks} blocks listed, {done.claimed} transactions claimed")
+        for network in self._networks.values():
+            note_rows(self._store, network, self._clock)
+        if before.version:
+            self._remembered(before, ("", "0", "{}"))
+        return done
+
+    def _remembered(self, before: SweepCursor, places: tuple[str, ...]) -> SweepCursor:
+        after = replace(next_version(before), places=places)
+        self._store.commit([Save(after)])
+        return after
+
+    def _page(self, deposits: Iterable[Deposit], done: Migration) -> None:
         seen: set[tuple[NetworkId, int, str]] = set()
         waiting: dict[NetworkId, list[Deposit]] = defaultdict(list)
-        for deposit in self._store.every(Deposit):
+        for deposit in deposits:
             network = self._networks.get(deposit.network)
             if network is None or deposit.block_number is None:
                 continue
@@ -59,11 +93,8 @@ class DepositMigration:
                 waiting[network.id].append(deposit)
                 if len(waiting[network.id]) == _AT_ONCE:
                     self._claim(network, waiting.pop(network.id), done)
-        for network_id, deposits in waiting.items():
-            self._claim(self._networks[network_id], deposits, done)
-        for network in self._networks.values():
-            note_rows(self._store, network, self._clock)
-        return done
+        for network_id, held in waiting.items():
+            self._claim(self._networks[network_id], held, done)
 
     def _claim(self, network: Network, deposits: Sequence[Deposit], done: Migration) -> None:
         txids = list(dict.fromkeys(deposit.txid for deposit in deposits))

@@ -259,7 +259,7 @@ def test_records_of_an_older_version_are_brought_up_to_date(cli: Cli) -> None:
 
 
 def test_what_a_migration_could_not_do_is_no_success(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DepositMigration, "run", lambda self: Migration(blocks=3, claimed=2, left={NetworkId("live:bsc"): 1}))
+    monkeypatch.setattr(DepositMigration, "run", lambda self, tell: Migration(blocks=3, claimed=2, left={NetworkId("live:bsc"): 1}))
     assert cli("migrate") == 1
     assert cli.out == "deposits: 3 blocks listed by height, the logs of 2 transactions claimed\n"
     assert cli.err.startswith("live:bsc: 1 token transactions are left: its node is away")

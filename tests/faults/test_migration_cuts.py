@@ -1,0 +1,86 @@
+"""A migration dies at any call and goes on behind the last page that it had done, with the service running beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+
+from chalicelib.domain.chain import DepositBlock, Migrated
+from chalicelib.domain.webhooks.leases import SweepCursor
+from chalicelib.usecases.recovery import deposit_migration
+from chalicelib.usecases.recovery.deposit_migration import PROGRESS, DepositMigration
+from chalicelib.wiring import services
+from tests.support.cuts import Cutter, Died, When, install
+from tests.support.shop import Shop
+from tests.support.stack import Stack
+
+EACH = 1 if os.environ.get("SWEEP") == "full" else 5
+"""One in so many calls is cut."""
+
+
+@pytest.fixture
+def shop(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    """Deposits in five blocks, as a version left them that had no rows of blocks."""
+    shop = Shop(stack)
+    for _ in range(5):
+        shop.pay(shop.invoice("1")["address"], "1")
+        shop.mine(1)
+    shop.turn()
+    client = boto3.client("dynamodb", region_name="eu-central-1")
+    table = services().store.models.table("chain")
+    for item in client.scan(TableName=table)["Items"]:
+        if item["pk"]["S"].startswith(("blocks#", "migrated#")):
+            client.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
+    monkeypatch.setattr(deposit_migration, "PAGE", 4)
+    yield shop
+
+
+def migrate(told: list[str]) -> Any:
+    wired = services()
+    networks = [network for realm in ("live", "test") for network in wired.catalogue(realm).networks.values()]
+    return DepositMigration(networks, lambda _: None, wired.store, wired.clock).run(told.append)
+
+
+def made() -> tuple[set[Any], set[Any]]:
+    store = services().store
+    blocks = {(each.network, each.number, each.hash) for each in store.every(DepositBlock)}
+    return blocks, {(each.network, each.name) for each in store.every(Migrated)}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_it_goes_on_after_a_cut_at_any_call(shop: Shop, when: When, monkeypatch: pytest.MonkeyPatch) -> None:
+    cutter = Cutter()
+    install(cutter, monkeypatch)
+    token = shop.stack.snapshot()
+    whole: list[str] = []
+    found = migrate(whole)
+    wanted = made()
+    assert found.blocks == len(wanted[0]) > 5
+    assert len(whole) > 5
+    at = 0
+    while True:
+        at += EACH
+        shop.stack.restore(token)
+        cutter.set(at, "death", when)
+        told: list[str] = []
+        try:
+            with cutter.arm():
+                migrate(told)
+        except Died:
+            pass  # a fresh process begins
+        if not cutter.fired:
+            break
+        stored = services().store.get(SweepCursor, id=PROGRESS)
+        again: list[str] = []
+        migrate(again)
+        assert made() == wanted
+        if stored is not None and stored.places[0]:
+            assert "goes on behind" in again[0]
+            assert len(told) + len(again) <= len(whole) + 2, "only the page of the cut is done twice"
+        cursor = services().store.get(SweepCursor, id=PROGRESS)
+        assert cursor is not None and cursor.places[0] == "", "the next migration begins anew"
+    assert at > 20
