@@ -53,7 +53,8 @@ def _state_of(kind: type) -> tuple[str, frozenset[str]] | None:
 def newer_state(record: Any) -> str | None:
     """The state of a record that only a newer version of the service knows, None where this one knows it. Such a record is left to
     that version: nothing is paid or credited by it, it keeps its state, and its work stays open."""
-    found = _state_of(type(record))
+    kind: Any = type(record)
+    found = _state_of(kind)
     if found is None:
         return None
     state: str = getattr(record, found[0])
