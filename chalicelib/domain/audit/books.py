@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 from chalicelib.domain.archive.closings import ClosingPosting
 from chalicelib.domain.deposits.deposits import Deposit
@@ -77,6 +79,8 @@ class Books:
     def left(self) -> frozenset[str]:
         """The ids of the records in a state that only a newer version of the service knows: which work they have, that version
         says."""
-        some = chain(self.deposits, self.invoices, self.withdrawals, self.orders, self.bundles, self.stakes, self.moves)
-        more = chain(self.collections, self.coin_moves, self.strays, self.given_up, self.refunds)
+        some: Iterable[Any] = chain(
+            self.deposits, self.invoices, self.withdrawals, self.orders, self.bundles, self.stakes, self.moves
+        )
+        more: Iterable[Any] = chain(self.collections, self.coin_moves, self.strays, self.given_up, self.refunds)
         return frozenset(record.id for record in chain(some, more) if newer_state(record) is not None)
