@@ -43,6 +43,8 @@ _TOO_LITTLE = "is too little to be paid in this coin"
 _NO_RATE = "has no fresh rate at the moment: try again in a few minutes"
 _WINDOW = Window("link", HOUR_MS // 1000, MOST_OPENED)
 _KEPT_SECONDS = 2 * 3600
+_STOCK_TRIES = 30
+"""Tries at a piece of the stock: a crowd meets at its last pieces. The pauses between them take five seconds at most."""
 
 
 class TooManyOpened(ServiceError):
@@ -149,7 +151,7 @@ class LinkOpening:
             invoice = replace(made, piece=piece)
             return Prepared(NewInvoice(invoice, prepared.made.shown), [*others, Save(invoice), *piece_moved(None, invoice)])
 
-        return Creation(self._store, prepare)
+        return Creation(self._store, prepare, tries=_STOCK_TRIES)
 
     def _count(self, link: PaymentLink, caller: Caller) -> None:
         end = (caller.now_ms // HOUR_MS + 1) * HOUR_MS // 1000
