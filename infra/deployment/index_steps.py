@@ -126,8 +126,16 @@ def unprotected(text: str) -> str:
     A protected table takes no DeleteTable, from CloudFormation neither: a stack that can not be made would be ROLLBACK_FAILED.
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/WorkingWithTables.Basics.html (deletion protection)
     """
-    protected = [name for name, each in _tables(text).items() if of(each, "DeletionProtectionEnabled") is not None]
-    return replaced(text, {name: {"DeletionProtectionEnabled": False} for name in protected})
+    return replaced(text, {name: {"DeletionProtectionEnabled": False} for name in _protected(text)})
+
+
+def protected_names(text: str, stage: str) -> list[str]:
+    """The names of the tables that hold money: a stage may protect them."""
+    return [named(of(each, "TableName"), stage) for each in _protected(text).values()]
+
+
+def _protected(text: str) -> dict[str, Any]:
+    return {name: each for name, each in _tables(text).items() if of(each, "DeletionProtectionEnabled") is not None}
 
 
 def table_names(text: str, stage: str) -> list[str]:

@@ -13,7 +13,7 @@ from infra.commands.common import CanNot
 from infra.deployment import index_steps
 from infra.deployment.bucket import Bucket
 from infra.deployment.stack import Given, Stack, Standing
-from infra.deployment.template_nodes import applies, is_kept, named, of, properties_of, replaced, resources, retaining, type_of
+from infra.deployment.template_nodes import applies, named, of, properties_of, replaced, resources, retaining, type_of
 
 TABLE, BUCKET, LOGS = "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::Logs::LogGroup"
 
@@ -76,18 +76,15 @@ def words(outside: Outside) -> str:
 
 
 def holder_of_money(session: Any, text: str, stage: str) -> str | None:
-    """The name of a table that stands and is kept, None where there is none. Raises botocore's ClientError."""
+    """The name of a table that stands and holds money, None where there is none. Raises botocore's ClientError."""
     dynamodb = session.client("dynamodb")
-    kept = [logical for logical, each in resources(text).items() if is_kept(each) and type_of(each) == TABLE]
-    names = (_name(text, stage, logical, "TableName") for logical in kept)
-    return next((name for name in names if index_steps.table_of(dynamodb, name)), None)
+    return next((name for name in index_steps.protected_names(text, stage) if index_steps.table_of(dynamodb, name)), None)
 
 
 def unprotected(dynamodb: Any, text: str, stage: str) -> list[str]:
     """The names of tables that hold money and are not protected from deletion. Raises botocore's ClientError."""
-    kept = [logical for logical, each in resources(text).items() if is_kept(each) and type_of(each) == TABLE]
-    names = [_name(text, stage, logical, "TableName") for logical in kept]
-    return [name for name in names if (table := index_steps.table_of(dynamodb, name)) and not table.protected]
+    found = {name: index_steps.table_of(dynamodb, name) for name in index_steps.protected_names(text, stage)}
+    return [name for name, table in found.items() if table and not table.protected]
 
 
 def _tables(dynamodb: Any, text: str, stage: str, wanted: list[str]) -> dict[str, index_steps.Standing]:

@@ -10,7 +10,6 @@ from typing import Any
 import yaml
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_KEPT = ("Retain", "RetainExceptOnCreate")
 KEY_TYPES = ("AWS::KMS::Key", "AWS::KMS::Alias")
 
 
@@ -51,12 +50,6 @@ def type_of(resource: Any) -> str:
 
 def properties_of(resource: Any) -> Any:
     return of(resource, "Properties")
-
-
-def is_kept(resource: Any) -> bool:
-    """Whether a resource stays where its stack goes."""
-    policy = of(resource, "DeletionPolicy")
-    return policy is not None and policy.value in _KEPT
 
 
 def section(text: str, name: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 * An import takes only what exists, is in no other stack, is identified as its type is, and has a DeletionPolicy. Its template holds
   what the stack holds, unchanged, and what is imported; the outputs do not change. Properties are not compared with what stands.
   https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-manually.html
-* A new stack is REVIEW_IN_PROGRESS until its change set is executed; then all its change sets are gone.
+* A new stack is REVIEW_IN_PROGRESS until its change set is executed; then, and with the stack, all its change sets are gone.
   https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateChangeSet.html
 * Retain and RetainExceptOnCreate keep a resource that leaves its template or whose stack goes. A stack that could not be made takes
   what is RetainExceptOnCreate away; a table that is protected it can not take away, and ends as ROLLBACK_FAILED.
@@ -153,9 +153,13 @@ def _execute(self: CloudFormationResponse) -> EmptyResult:
         resources._parsed_resources[each["LogicalResourceId"]] = resource
     stack.status = "IMPORT_COMPLETE"
     stack._add_stack_event("IMPORT_COMPLETE")
-    for id_ in [id_ for id_, each in backend.change_sets.items() if each.stack_name == stack.name]:
-        del backend.change_sets[id_]
+    _forget_change_sets(backend, stack)
     return EmptyResult()
+
+
+def _forget_change_sets(backend: CloudFormationBackend, stack: Stack) -> None:
+    for id_ in [id_ for id_, each in backend.change_sets.items() if each.stack_id == stack.stack_id]:
+        del backend.change_sets[id_]
 
 
 def _keep(put: Callable[[Any, str, Any], None]) -> None:
@@ -208,6 +212,7 @@ def _protect(put: Callable[[Any, str, Any], None]) -> None:
         stack = self.get_stack(name_or_stack_id)
         if stack.enable_termination_protection:
             raise ValidationError(message=f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled")
+        _forget_change_sets(self, stack)
         delete(self, stack.stack_id)
 
     def protected(self: CloudFormationResponse) -> ActionResult:

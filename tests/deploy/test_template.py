@@ -200,9 +200,9 @@ def test_tables(resources: dict[str, Any]) -> None:
         kept = (
             properties.get("PointInTimeRecoverySpecification", {}).get("PointInTimeRecoveryEnabled"),
             properties.get("DeletionProtectionEnabled"),
-            table.get("DeletionPolicy"),
         )
-        assert kept == ((only_prod, only_prod, "RetainExceptOnCreate") if name in MONEY else (None, None, None)), name
+        assert kept == ((only_prod, only_prod) if name in MONEY else (None, None)), name
+        assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain"), name
         expires = properties.get("TimeToLiveSpecification")
         assert expires == ({"AttributeName": "ttl", "Enabled": True} if name in EXPIRING else None), name
 
