@@ -1,4 +1,4 @@
-"""A merchant's money after both stacks of a stage were deleted by hand and made again: prints, as JSON, its balances before and after.
+"""A merchant's money after both stacks of a stage were deleted by hand and made again: prints its balances as JSON.
 
 Run in a process of its own by test_bringing_back.py: the stage's stacks are gone meanwhile. Resource import is a stand-in of ours
 (importing.py).

@@ -1,8 +1,9 @@
-"""Makes the stacks of a stage, and cuts that at AWS calls; each cut is made good by the same again. Prints, as JSON, the cuts, what they
-left otherwise than an uncut run, what stands in the end, and what was asked of AWS.
+"""Makes the stacks of a stage, and cuts that at AWS calls; each cut is made good by the same again. Prints, as JSON, the cuts,
+what they left otherwise than an uncut run, what stands in the end, and what was asked of AWS.
 
-In the account of a scenario: `new` is empty; of `deleted` both stacks were deleted by hand; in `moved` the main stack holds the keys, as
-it did before they had a stack. Run in a process of its own by test_stack_cuts.py. Import is a stand-in of ours (importing.py).
+In the account of a scenario: `new` is empty; of `deleted` both stacks were deleted by hand; in `moved` the main stack holds
+the keys, as it did before they had a stack. Run in a process of its own by test_stack_cuts.py. Import is a stand-in of ours
+(importing.py).
 
     python -m tests.deploy.cut_stacks <scenario> <each n-th call> <remainder by n> <after the first of each of these, too>
 """
@@ -134,7 +135,9 @@ def main(scenario: str, every: str, first: str, operations: str) -> None:
             found = json.loads(file.read_text()) if file.exists() else "its process ended"
             if found != whole:
                 left[name] = found if isinstance(found, str) else [part for part in whole if found[part] != whole[part]]
-    print(json.dumps({"before": before, "stands": whole, "left": left, "cuts": [*forks.cuts.values()], "asked": sorted(forks.asked)}))
+    print(
+        json.dumps({"before": before, "stands": whole, "left": left, "cuts": [*forks.cuts.values()], "asked": sorted(forks.asked)})
+    )
 
 
 def _go_on(file: Path) -> None:
