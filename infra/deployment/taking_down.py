@@ -1,4 +1,4 @@
-"""Takes down what Chalice made of a stage: API, mappings, rules, functions, roles. The stack stays, with all that is money in it:
+"""Takes down what Chalice made of a stage: API, mappings, rules, functions, roles. The stacks stay, with all that is money in them:
 tables, keys, archive and queues are there for the next deploy, which works with them as before. Only the API's URL is another then.
 """
 

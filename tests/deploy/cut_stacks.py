@@ -73,7 +73,9 @@ def dump() -> dict[str, Any]:
     whole = {
         "stacks": {each["StackName"]: _stack(formation, each) for each in formation.describe_stacks()["Stacks"]},
         "keys": sorted(alive.values()),
-        "aliases": {each["AliasName"]: each["TargetKeyId"] for each in kms.list_aliases()["Aliases"] if "TargetKeyId" in each},
+        "aliases": {
+            each["AliasName"]: each["TargetKeyId"] for each in kms.list_aliases()["Aliases"] if "gateway" in each["AliasName"]
+        },
         "tables": {name: _table(dynamodb, name) for name in dynamodb.list_tables()["TableNames"]},
     }
     text = json.dumps(whole, sort_keys=True, default=str)

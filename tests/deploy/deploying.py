@@ -177,7 +177,7 @@ def main(project: str, second: str, stage: str) -> None:
         boto3.client("cloudformation").update_termination_protection(StackName=name, EnableTerminationProtection=False)
         boto3.client("cloudformation").delete_stack(StackName=name)
     money.append(keeps())
-    back = operate("--stage", stage, "deploy", "--yes")
+    back = operate("--stage", stage, "deploy", "--yes", "--alarm-topic", topic)
     found.append({**standing(), "delete": deleted, "gone": gone, "deploy": back, "money": [*money, keeps()]})
     aws.stop()
     print(json.dumps(found))

@@ -143,7 +143,7 @@ def test_it_shows_first_what_it_will_do(deployed: list[dict[str, Any]]) -> None:
     plan = "\n".join(said[:begun])
     for line in (
         "account 123456789012, region eu-central-1, as ",
-        f"stack gateway-{STAGE} (CREATE_COMPLETE): brought to infra/template.yaml",
+        f"stack gateway-{STAGE} (UPDATE_COMPLETE): brought to infra/template.yaml",
         "functions: 0 new, 22 updated, one after the other",
         f"API: https://{deployed[0]['apis'][0]['id']}.execute-api.",
     ):
