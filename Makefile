@@ -17,7 +17,7 @@ WORKERS := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores * 2)))
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
-LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/cfn-lint infra/*.yaml infra/platform/*.yaml
 
 .PHONY: run test sweep quick coverage lint format bench policies assets deps clean
 .DEFAULT_GOAL := run

@@ -1,10 +1,9 @@
-"""Makes or updates the stack of tables, queues, keys, log groups and alarms of one stage. It must stand before `chalice deploy`
+"""Makes or updates the stacks of one stage: keys; tables, queues, log groups and alarms. It must stand before `chalice deploy`
 runs, which looks the queues up. The operator's command `prepare` calls this.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Callable
@@ -16,12 +15,8 @@ from chalicelib.settings import APP
 if TYPE_CHECKING:
     import boto3
 
-    from infra.deployment.bucket import Bucket
 
 TEMPLATE = Path(__file__).with_name("template.yaml")
-_TRIES = 20
-_WAIT_SECONDS = 6.0
-_UNCHANGED = "No updates are to be performed"
 _TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]{1,256}", re.ASCII)
 
 
@@ -37,8 +32,10 @@ def create_stack(
     tell: Callable[[str], None] = print,
     wait: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Make the stack of `stage`, or bring it up to the template, and wait until it stands. Safe to repeat, and after a cut.
+    """Make the stacks of `stage`, or bring them up to the templates, and wait until they stand. Safe to repeat, and after a cut.
 
+    Keys come first, in a stack of their own. What stands already outside of the stacks is brought in. Tables are made without
+    protection from deletion, so that a first try can be rolled back, and get it in a second update.
     `session` picks account and region (default: the environment's); `alarm_topic` is the ARN of the SNS topic that alarms
     go to: None keeps the one of last time, an empty text takes it away. The template goes by S3: a request holds 51,200 bytes, a
     file there 1 MB. Raises botocore's ClientError where AWS refuses, CanNot where the stack does not come to stand.
@@ -47,82 +44,40 @@ def create_stack(
     """
     import boto3
 
-    from infra.deployment import index_steps
+    from infra.deployment import index_steps, key_stack, retained
     from infra.deployment.bucket import make_bucket
-    from infra.deployment.stack_states import takes_update
+    from infra.deployment.platform_settings import of_stage
+    from infra.deployment.stack import Stack
 
     aws = session or boto3
-    bucket = make_bucket(aws, wait)
-    formation, dynamodb, name = aws.client("cloudformation"), aws.client("dynamodb"), stack_name(stage)
-    stands, text = takes_update(formation, name, wait), TEMPLATE.read_text()
-    if not stands:
-        _apply(formation, bucket, stage, text, _topic(alarm_topic, stands), wait, new=True)
-        return
+    bucket, formation, real = make_bucket(aws, wait), aws.client("cloudformation"), stage == "prod"
+    dynamodb, kms, text = aws.client("dynamodb"), aws.client("kms"), TEMPLATE.read_text()
+    main = Stack(formation, bucket, stack_name(stage), wait, real)
+    stands, days = main.stands(), str(of_stage(stage).access_log_days)
+    given = {"Stage": stage, "AlarmTopic": alarm_topic, "TablesKeyArn": None, "AccessLogDays": days}
     tables = index_steps.table_names(text, stage)
-    index_steps.wait_for_tables(dynamodb, tables, tell, wait)
-    for step in index_steps.steps(text, stage, lambda table: index_steps.table_of(dynamodb, table)):
-        _apply(formation, bucket, stage, step, _topic(alarm_topic, stands), wait, new=False)
+
+    def steps() -> list[str]:
         index_steps.wait_for_tables(dynamodb, tables, tell, wait)
+        return index_steps.steps(text, stage, lambda table: index_steps.table_of(dynamodb, table))
 
-
-def _apply(
-    formation: Any,
-    bucket: Bucket,
-    stage: str,
-    text: str,
-    topic: dict[str, Any],
-    wait: Callable[[float], None],
-    *,
-    new: bool,
-) -> None:
-    """Make the stack of this template, or update it, and wait."""
-    from botocore.exceptions import ClientError
-
-    from infra.deployment.stack_states import demand
-
-    name = stack_name(stage)
-    arguments: dict[str, Any] = {
-        "StackName": name,
-        "TemplateURL": bucket.url(upload(bucket, text)),
-        "Parameters": [{"ParameterKey": "Stage", "ParameterValue": stage}, topic, _log_days(stage)],
-    }
-    if new:
-        send(formation.create_stack, {**arguments, "EnableTerminationProtection": stage == "prod"}, wait)
-        demand(formation, name, "CREATE_COMPLETE", wait)
-        return
-    try:
-        send(formation.update_stack, arguments, wait)
-    except ClientError as error:
-        if _UNCHANGED in error.response["Error"]["Message"]:
+    if stands and key_stack.held(main):
+        key_stack.let_go(main, steps()[0], {**given, "TablesKeyArn": key_stack.arn_of(kms, stage)}, tell)
+    keys = Stack(formation, bucket, key_stack.name_of(stage), wait, real)
+    key_stack.stand(keys, kms, stage, lambda: retained.holder_of_money(aws, text, stage), tell)
+    if not stands or not main.holds():
+        given["TablesKeyArn"] = key_stack.arn_of(kms, stage)
+    if retained.bring_back(aws, main, text, stage, given, tell):
+        stands, given["TablesKeyArn"] = True, None
+    if not stands:
+        main.make(index_steps.unprotected(text) if real else text, given)
+        if not real:
             return
-        raise
-    demand(formation, name, "UPDATE_COMPLETE", wait)
-
-
-def send(call: Callable[..., Any], arguments: dict[str, Any], wait: Callable[[float], None]) -> None:
-    """Call CloudFormation. In a bucket that is versioned since a moment ago it may not find the template at first.
-
-    https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketVersioning.html
-    """
-    from botocore.exceptions import ClientError
-
-    for left in reversed(range(_TRIES)):
-        try:
-            call(**arguments)
-        except ClientError as error:
-            if not left or "S3 error" not in error.response["Error"]["Message"]:
-                raise
-            wait(_WAIT_SECONDS)
-        else:
-            return
-
-
-def upload(bucket: Bucket, text: str) -> str:
-    """Put a template into the bucket; its key. One text is one object, whoever sends it."""
-    body = text.encode()
-    key = f"templates/{hashlib.sha256(body).hexdigest()}.yaml"
-    bucket.client.put_object(**bucket.whose, Key=key, Body=body)
-    return key
+        given |= {"AlarmTopic": None, "TablesKeyArn": None}
+    for step in steps():
+        main.update(step, given)
+        index_steps.wait_for_tables(dynamodb, tables, tell, wait)
+    main.protect()
 
 
 def topic_problem(stage: str, wanted: str | None) -> str | None:
@@ -160,23 +115,6 @@ def _topic_of_last_time(stage: str) -> str:
         return ""
     (stack,) = formation.describe_stacks(StackName=stack_name(stage))["Stacks"]
     return next((p.get("ParameterValue", "") for p in stack.get("Parameters", []) if p.get("ParameterKey") == "AlarmTopic"), "")
-
-
-def _topic(wanted: str | None, exists: bool) -> dict[str, Any]:
-    """The parameter. A new stack has no previous value to use.
-
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_Parameter.html
-    """
-    if wanted is None and exists:
-        return {"ParameterKey": "AlarmTopic", "UsePreviousValue": True}
-    return {"ParameterKey": "AlarmTopic", "ParameterValue": wanted or ""}
-
-
-def _log_days(stage: str) -> dict[str, Any]:
-    """The parameter."""
-    from infra.deployment.platform_settings import of_stage
-
-    return {"ParameterKey": "AccessLogDays", "ParameterValue": str(of_stage(stage).access_log_days)}
 
 
 def _exists(formation: Any, name: str) -> bool:

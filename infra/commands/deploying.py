@@ -88,7 +88,7 @@ def delete(args: argparse.Namespace) -> int:
     import boto3
 
     from infra.deploy import stack_name
-    from infra.deployment import extras, taking_down
+    from infra.deployment import extras, key_stack, taking_down
     from infra.deployment.bucket import make_bucket
     from infra.deployment.code import PROJECT
     from infra.deployment.lock import locked
@@ -105,7 +105,7 @@ def delete(args: argparse.Namespace) -> int:
         ask(f"Type the stage's name, {args.stage}, to go on: ", (args.stage,))
     with locked(bucket, args.stage, _tell) as lock:
         taking_down.take_down(boto3, bucket, lock, _tell, PROJECT)
-    for line in taking_down.kept(boto3.client("cloudformation"), stack_name(args.stage)):
+    for line in taking_down.kept(boto3.client("cloudformation"), key_stack.name_of(args.stage), stack_name(args.stage)):
         print(line)
     print(f"stage {args.stage} is taken down; deploy brings it back with the same money")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -12,7 +13,7 @@ from chalicelib.settings import APP
 from infra import gateway_answers, mappings
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import extras, function_settings, gateway_stage, record, standing
+from infra.deployment import extras, function_settings, gateway_stage, key_stack, record, retained, standing
 from infra.deployment.adopt import adopted
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
@@ -38,7 +39,9 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
     found, formation = standing.look(session, stage), session.client("cloudformation")
     versions = tuple(f"{each.name} {each.version} {each.changed}" for _, each in sorted(found.functions.items()))
     parts: list[Callable[[], Iterator[str]]] = [
-        lambda: _stack(formation, stage),
+        lambda: _stack(formation, key_stack.name_of(stage), key_stack.KEYS),
+        lambda: _stack(formation, stack_name(stage), TEMPLATE),
+        lambda: _protection(session.client("dynamodb"), stage),
         lambda: _functions(session.client("lambda"), found, stage),
         lambda: iter(differences(session.client("lambda"), stage)),
         lambda: function_settings.wrong(session.client("lambda"), stage, sorted(found.functions)),
@@ -55,8 +58,7 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
     return Checked(versions, wrong, url, tuple(beside))
 
 
-def _stack(formation: Any, stage: str) -> Iterator[str]:
-    name = stack_name(stage)
+def _stack(formation: Any, name: str, file: Path) -> Iterator[str]:
     try:
         (stack,) = formation.describe_stacks(StackName=name)["Stacks"]
         sent = formation.get_template(StackName=name, TemplateStage="Original")["TemplateBody"]
@@ -67,8 +69,14 @@ def _stack(formation: Any, stage: str) -> Iterator[str]:
         return
     if stack["StackStatus"] not in STANDS:
         yield f"the stack {name} is {stack['StackStatus']}"
-    if str(sent).strip() != TEMPLATE.read_text().strip():
-        yield f"the stack {name} was made of another template than infra/{TEMPLATE.name}"
+    if str(sent).strip() != file.read_text().strip():
+        yield f"the stack {name} was made of another template than infra/{file.name}"
+
+
+def _protection(dynamodb: Any, stage: str) -> Iterator[str]:
+    """A new stack's tables are protected in a second update; other stages' never."""
+    if stage == "prod" and (names := retained.unprotected(dynamodb, TEMPLATE.read_text(), stage)):
+        yield f"not protected from deletion: {', '.join(names)}"
 
 
 def _functions(client: Any, found: Standing, stage: str) -> Iterator[str]:

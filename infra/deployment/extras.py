@@ -14,9 +14,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from infra.commands.common import CanNot
-from infra.deploy import send, stack_name, upload
+from infra.deploy import stack_name
 from infra.deployment import standing
 from infra.deployment.bucket import Bucket
+from infra.deployment.stack import send, upload
 from infra.deployment.stack_states import STANDS, demand, settled, state_of, takes_update
 
 FOLDER = Path(__file__).resolve().parents[1] / "platform"

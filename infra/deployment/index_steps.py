@@ -9,16 +9,15 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTable.h
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
 from botocore.exceptions import ClientError
 
 from infra.commands.common import CanNot
+from infra.deployment.template_nodes import named, of, plain, properties_of, replaced, resources, type_of
 
 _STEP = 10.0  # seconds
 _STEPS = 2160  # six hours
@@ -42,13 +41,19 @@ class Standing:
     """The types of its keys' attributes."""
     busy: str | None
     """What of it is not done yet."""
+    protected: bool = False
+    """Whether it is protected from deletion."""
+    key: str | None = None
+    """ARN of the key that encrypts it."""
 
 
 def steps(text: str, stage: str, standing: Callable[[str], Standing | None]) -> list[str]:
     """The templates to send, one after the other; the last is `text`. `standing` looks a table up by its name."""
     ways = {logical: way for logical, properties in _tables(text).items() if (way := _way_of(properties, stage, standing))}
     longest = max(map(len, ways.values()), default=1)
-    return [_with(text, {logical: way[min(n, len(way) - 1)] for logical, way in ways.items()}) for n in range(longest - 1)] + [text]
+    return [replaced(text, {logical: way[min(n, len(way) - 1)] for logical, way in ways.items()}) for n in range(longest - 1)] + [
+        text
+    ]
 
 
 def way(before: Sequence[Index], after: Sequence[Index]) -> list[list[Index]]:
@@ -82,7 +87,8 @@ def table_of(dynamodb: Any, name: str) -> Standing | None:
     parts = [(f"table {name}", found["TableStatus"]), *((f"index {i['IndexName']} of {name}", i["IndexStatus"]) for i in indexes)]
     busy = next((f"the {part} is {state}" for part, state in parts if state != "ACTIVE"), None)
     types = {each["AttributeName"]: each["AttributeType"] for each in found["AttributeDefinitions"]}
-    return Standing(tuple(map(_index, indexes)), types, busy)
+    key = found.get("SSEDescription", {}).get("KMSMasterKeyArn")
+    return Standing(tuple(map(_index, indexes)), types, busy, bool(found.get("DeletionProtectionEnabled")), key)
 
 
 def wait_for_tables(dynamodb: Any, names: Sequence[str], tell: Callable[[str], None], wait: Callable[[float], None]) -> None:
@@ -100,19 +106,56 @@ def wait_for_tables(dynamodb: Any, names: Sequence[str], tell: Callable[[str], N
     raise CanNot(f"{told} for six hours now: run this again when it is ACTIVE")
 
 
+def as_they_stand(text: str, tables: Mapping[str, Standing]) -> str:
+    """The template, with what these tables, by logical id, really have of what an update would change.
+
+    An import takes the template's word for it: what is not there would never be made.
+    """
+    changed: dict[str, dict[str, Any]] = {}
+    for logical, table in tables.items():
+        own = [key["AttributeName"] for key in plain(of(_tables(text)[logical], "KeySchema"))]
+        changed[logical] = _properties(table.indexes, own, table.types)
+        if of(_tables(text)[logical], "DeletionProtectionEnabled") is not None:
+            changed[logical]["DeletionProtectionEnabled"] = table.protected
+    return replaced(text, changed)
+
+
+def unprotected(text: str) -> str:
+    """The template without protection of its tables, in which they are made.
+
+    A protected table takes no DeleteTable, from CloudFormation neither: a stack that can not be made would be ROLLBACK_FAILED.
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/WorkingWithTables.Basics.html (deletion protection)
+    """
+    return replaced(text, {name: {"DeletionProtectionEnabled": False} for name in _protected(text)})
+
+
+def protected_names(text: str, stage: str) -> list[str]:
+    """The names of the tables that hold money: a stage may protect them."""
+    return [named(of(each, "TableName"), stage) for each in _protected(text).values()]
+
+
+def _protected(text: str) -> dict[str, Any]:
+    return {name: each for name, each in _tables(text).items() if of(each, "DeletionProtectionEnabled") is not None}
+
+
 def table_names(text: str, stage: str) -> list[str]:
     """The names of the template's tables on a stage."""
-    return [_name(properties, stage) for properties in _tables(text).values()]
+    return [named(of(properties, "TableName"), stage) for properties in _tables(text).values()]
 
 
-def _way_of(properties: yaml.MappingNode, stage: str, standing: Callable[[str], Standing | None]) -> list[dict[str, Any]]:
+def _tables(text: str) -> dict[str, Any]:
+    """The properties of the template's tables, by logical id."""
+    return {name: properties_of(each) for name, each in resources(text).items() if type_of(each) == "AWS::DynamoDB::Table"}
+
+
+def _way_of(properties: Any, stage: str, standing: Callable[[str], Standing | None]) -> list[dict[str, Any]]:
     """A table's properties to replace, step by step; nothing where it does not stand or has what it is to have."""
-    table = standing(_name(properties, stage))
+    table = standing(named(of(properties, "TableName"), stage))
     if table is None:
         return []
-    wanted = [_index(each) for each in _plain(_of(properties, "GlobalSecondaryIndexes")) or []]
-    types = {**table.types, **{a["AttributeName"]: a["AttributeType"] for a in _plain(_of(properties, "AttributeDefinitions"))}}
-    own = [key["AttributeName"] for key in _plain(_of(properties, "KeySchema"))]
+    wanted = [_index(each) for each in plain(of(properties, "GlobalSecondaryIndexes")) or []]
+    types = {**table.types, **{a["AttributeName"]: a["AttributeType"] for a in plain(of(properties, "AttributeDefinitions"))}}
+    own = [key["AttributeName"] for key in plain(of(properties, "KeySchema"))]
     return [_properties(indexes, own, types) for indexes in way(table.indexes, wanted)]
 
 
@@ -128,47 +171,9 @@ def _properties(indexes: Sequence[Index], own: Sequence[str], types: Mapping[str
                 "Projection": json.loads(index.projection),
             }
             for index in indexes
-        ],
+        ]
+        or None,
     }
-
-
-def _with(text: str, changed: Mapping[str, Mapping[str, Any]]) -> str:
-    """The template with these properties of tables in the place of its own."""
-    document = yaml.compose(text, Loader=_LOADER)
-    for logical, resource in _pairs(_of(document, "Resources")):
-        if logical in changed:
-            properties = _of(resource, "Properties")
-            kept = [(key, value) for key, value in properties.value if key.value not in changed[logical]]
-            new = yaml.compose(json.dumps({name: value for name, value in changed[logical].items() if value}), Loader=_LOADER)
-            properties.value = [*kept, *new.value]
-    return str(yaml.serialize(document))
-
-
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-@functools.lru_cache(maxsize=2)
-def _tables(text: str) -> dict[str, yaml.MappingNode]:
-    """The properties of the template's tables, by logical id."""
-    resources = _pairs(_of(yaml.compose(text, Loader=_LOADER), "Resources"))
-    return {name: _of(r, "Properties") for name, r in resources if _of(r, "Type").value == "AWS::DynamoDB::Table"}
-
-
-def _name(properties: yaml.MappingNode, stage: str) -> str:
-    return str(_of(properties, "TableName").value).replace("${Stage}", stage)
-
-
-def _pairs(node: Any) -> Iterator[tuple[str, Any]]:
-    return ((str(key.value), value) for key, value in node.value)
-
-
-def _of(node: Any, name: str) -> Any:
-    return next((value for key, value in _pairs(node) if key == name), None)
-
-
-def _plain(node: Any) -> Any:
-    """A node without functions of CloudFormation, as Python has it."""
-    return None if node is None else yaml.safe_load(yaml.serialize(node))
 
 
 def _index(found: Mapping[str, Any]) -> Index:

@@ -8,12 +8,14 @@ from typing import Any
 from chalicelib.settings import APP
 from infra import mappings
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import function_settings, gateway_stage, index_steps, standing
+from infra.deployment import function_settings, gateway_stage, index_steps, key_stack, retained, standing
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
 from infra.deployment.mend import too_many
-from infra.deployment.stack_states import state_of
+from infra.deployment.stack import Stack
 from infra.deployment.standing import Standing
+
+_NEW = (None, "ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS")
 
 
 def plan(session: Any, bucket: Bucket, stage: str) -> list[str]:
@@ -21,7 +23,8 @@ def plan(session: Any, bucket: Bucket, stage: str) -> list[str]:
     found = standing.look(session, stage)
     parts = (
         iter([f"account {bucket.owner}, region {bucket.region}, as {bucket.caller}"]),
-        _stack(session, stage),
+        _keys(session, bucket, stage),
+        _stack(session, bucket, stage),
         _functions(found, stage),
         _stopped(session.client("lambda"), found),
         _api(found, bucket),
@@ -32,15 +35,32 @@ def plan(session: Any, bucket: Bucket, stage: str) -> list[str]:
     return [line for part in parts for line in part]
 
 
-def _stack(session: Any, stage: str) -> Iterator[str]:
+def _keys(session: Any, bucket: Bucket, stage: str) -> Iterator[str]:
+    keys, main = (Stack(session.client("cloudformation"), bucket, n) for n in (key_stack.name_of(stage), stack_name(stage)))
+    state = keys.state()
+    lacking = key_stack.outside(session.client("kms"), stage, keys.holds() if state else ())
+    if lacking:
+        place = "from the main stack" if main.state() and key_stack.held(main) else "from outside of any stack"
+        yield f"stack {keys.name} ({state or 'new'}): takes {len(lacking)} keys and aliases, as they are, {place}"
+    elif state in _NEW:
+        yield f"stack {keys.name}: new, with all keys"
+    elif keys.template().strip() != key_stack.KEYS.read_text().strip():
+        yield f"stack {keys.name} ({state}): brought to infra/{key_stack.KEYS.name}, by the rights of {key_stack.RIGHTS}"
+
+
+def _stack(session: Any, bucket: Bucket, stage: str) -> Iterator[str]:
     name, dynamodb = stack_name(stage), session.client("dynamodb")
-    state = state_of(session.client("cloudformation"), name)
-    if state in (None, "ROLLBACK_COMPLETE"):
+    main = Stack(session.client("cloudformation"), bucket, name)
+    state, text = main.state(), TEMPLATE.read_text()
+    outside = retained.look(session, text, stage, main.holds() if state else (), bucket)
+    if outside.found:
+        yield f"stack {name} ({state or 'new'}): takes {retained.words(outside)} that stand already, as they are"
+    if state in _NEW:
         after = "" if state is None else ", once the one that could not be made is gone"
-        yield f"stack {name}: new, with tables, queues, keys, logs and alarms{after}"
+        yield f"stack {name}: new, with tables, queues, logs and alarms{after}"
         return
     yield f"stack {name} ({state}): brought to infra/{TEMPLATE.name}"
-    found = index_steps.steps(TEMPLATE.read_text(), stage, lambda table: index_steps.table_of(dynamodb, table))
+    found = index_steps.steps(text, stage, lambda table: index_steps.table_of(dynamodb, table))
     if len(found) > 1:
         yield f"  in {len(found)} updates: one index of a table is made or removed in each, which may take hours"
 

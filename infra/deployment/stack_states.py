@@ -35,9 +35,12 @@ STUCK = {
     "CREATE_FAILED": _DELETE,
     "ROLLBACK_FAILED": _DELETE,
     "DELETE_FAILED": _DELETE,
-    "REVIEW_IN_PROGRESS": "a change set was made for it by hand and never executed: execute or delete it",
+    "REVIEW_IN_PROGRESS": "a change set was made for it by hand and never executed: execute it, or delete the stack, which is"
+    " empty",
 }
 """States that no update ends, and what to do."""
+CHANGE_SET = "gateway-brings-back"
+"""The name of our change sets, which import what stands already."""
 _STEP = 5.0  # seconds
 _STEPS = 720  # an hour
 
@@ -58,6 +61,10 @@ def takes_update(formation: Any, name: str, wait: Wait = time.sleep) -> bool:
     Raises CanNot for a state that the operator has to end; botocore's ClientError.
     """
     state = settled(formation, name, wait)
+    if state == "REVIEW_IN_PROGRESS":
+        if change_set_waits(formation, name, wait):
+            formation.delete_stack(StackName=name)  # it never was more than the name of the change set
+        state = settled(formation, name, wait)
     if state == "ROLLBACK_COMPLETE":
         _take_away(formation, name, wait)
         return False
@@ -83,6 +90,24 @@ def state_of(formation: Any, name: str) -> str | None:
             return None
         raise
     return str(stack["StackStatus"])
+
+
+def change_set_waits(formation: Any, name: str, wait: Wait = time.sleep) -> bool:
+    """Whether our change set of a deploy that was cut waits to be executed. What is under way is waited for. Raises ClientError.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeChangeSet.html
+    """
+    for _ in range(_STEPS):
+        try:
+            found = formation.describe_change_set(StackName=name, ChangeSetName=CHANGE_SET)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in ("ChangeSetNotFound", "ChangeSetNotFoundException"):
+                raise
+            return False
+        if found.get("ExecutionStatus") != "EXECUTE_IN_PROGRESS" and not found["Status"].endswith(("_PENDING", "_IN_PROGRESS")):
+            return True
+        wait(_STEP)
+    raise CanNot(f"the change set {CHANGE_SET} of the stack {name} is under way for an hour now: run this again when it has ended")
 
 
 def _take_away(formation: Any, name: str, wait: Wait) -> None:

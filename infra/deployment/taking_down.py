@@ -1,4 +1,4 @@
-"""Takes down what Chalice made of a stage: API, mappings, rules, functions, roles. The stack stays, with all that is money in it:
+"""Takes down what Chalice made of a stage: API, mappings, rules, functions, roles. The stacks stay, with all that is money in them:
 tables, keys, archive and queues are there for the next deploy, which works with them as before. Only the API's URL is another then.
 """
 
@@ -25,7 +25,7 @@ def preview(session: Any, bucket: Bucket, stage: str) -> list[str]:
         f"account {bucket.owner}, region {bucket.region}, as {bucket.caller}",
         f"goes: {len(found.functions)} functions with their roles, {len(found.rules)} schedules, {len(found.mappings)} mappings",
         f"goes: {len(found.apis)} REST API; the next deploy has another URL",
-        "stays: the stack, with what is money in it",
+        "stays: the stacks, with what is money in them",
         "until the next deploy no payment is seen, paid out or told to anybody",
     ]
 
@@ -42,9 +42,9 @@ def take_down(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], No
     record.store(bucket, lock.stage, (), shared.etag if shared else None)
 
 
-def kept(formation: Any, stack: str) -> list[str]:
-    """What the stack still holds, a line each. Raises botocore's ClientError."""
-    pages = formation.get_paginator("list_stack_resources").paginate(StackName=stack)
+def kept(formation: Any, *stacks: str) -> list[str]:
+    """What the stacks still hold, a line each. Raises botocore's ClientError."""
+    pages = [page for stack in stacks for page in formation.get_paginator("list_stack_resources").paginate(StackName=stack)]
     every = [
         (each["ResourceType"], each.get("PhysicalResourceId", "")) for page in pages for each in page["StackResourceSummaries"]
     ]

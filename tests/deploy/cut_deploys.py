@@ -119,12 +119,14 @@ def _empty_account() -> str:
 
     from infra.local import aws, repairs
     from infra.local.repairs import direct
+    from tests.deploy.importing import stand_in
     from tests.deploy.strict_aws import be_strict
 
     aws.isolate_environment()
     aws.share_loader()
     repairs.install_for_deploying()
     be_strict()
+    stand_in()
     MockAWS(config={"core": {"mock_credentials": False, "reset_boto3_session": False}}).start()
     boto3.setup_default_session(region_name=aws.REGION)
     direct.begin(aws.REGION)

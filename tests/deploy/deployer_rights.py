@@ -1,4 +1,4 @@
-"""infra/deployer.json, and the rights that calls to AWS need.
+"""infra/deployer.json, infra/keys-deployer.json, and the rights that calls to AWS need.
 
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 """
@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from tests.deploy.conftest import ROOT
 
 FILE = ROOT / "infra" / "deployer.json"
+OF_KEYS = ROOT / "infra" / "keys-deployer.json"
 _ACTIONS = {
     # .../list_amazons3.html
     ("s3", "HeadBucket"): {"s3:ListBucket"},
+    ("s3", "ListBuckets"): {"s3:ListAllMyBuckets"},
     ("s3", "HeadObject"): {"s3:GetObject", "s3:ListBucket"},
     ("s3", "PutPublicAccessBlock"): {"s3:PutBucketPublicAccessBlock"},
     ("s3", "PutBucketEncryption"): {"s3:PutEncryptionConfiguration"},
@@ -40,9 +43,10 @@ def actions(service: str, operation: str) -> set[str]:
     return _ACTIONS.get((service, operation), {f"{service}:{operation}"})
 
 
-def allows(action: str, *, directly: bool = False) -> bool:
-    """Whether the policy allows an action on anything; `directly`: not by way of CloudFormation alone."""
-    statements = [s for s in json.loads(FILE.read_text())["Statement"] if not directly or "CalledVia" not in json.dumps(s)]
+def allows(action: str, *, directly: bool = False, files: tuple[Path, ...] = (FILE,)) -> bool:
+    """Whether the policies allow an action on anything; `directly`: not by way of CloudFormation alone."""
+    every = [statement for file in files for statement in json.loads(file.read_text())["Statement"]]
+    statements = [s for s in every if not directly or "CalledVia" not in json.dumps(s)]
     given = [each for s in statements for each in (s["Action"] if isinstance(s["Action"], list) else [s["Action"]])]
     return any(fnmatchcase(action, each) for each in given)
 

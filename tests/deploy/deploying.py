@@ -146,13 +146,14 @@ def main(project: str, second: str, stage: str) -> None:
     from infra.local import repairs
     from infra.local.aws import start_aws
     from infra.stage_settings import differences
-    from tests.deploy import first_invoice, strict_aws
+    from tests.deploy import first_invoice, importing, strict_aws
 
     aws = start_aws(Settings.from_environment())
     repairs.install_for_deploying()
     topic = boto3.client("sns").create_topic(Name="alarms")["TopicArn"]
     deploy(project, stage)
     strict_aws.be_strict()
+    importing.stand_in()
     vars(code)["PROJECT"] = Path(second)
     found = [standing()]
     found[0] |= {"packages": packages(project), "check": operate("--stage", stage, "deploy", "--check")}
@@ -172,6 +173,9 @@ def main(project: str, second: str, stage: str) -> None:
     money = [keeps()]
     deleted = operate("--stage", stage, "delete", "--yes")
     gone = standing()
+    for name in (f"gateway-{stage}", f"gateway-{stage}-keys"):  # by hand: what they kept comes back by import
+        boto3.client("cloudformation").update_termination_protection(StackName=name, EnableTerminationProtection=False)
+        boto3.client("cloudformation").delete_stack(StackName=name)
     money.append(keeps())
     walk = first_invoice.Walk(operate)
     back = walk.until_deployed()

@@ -22,6 +22,7 @@ from chalicelib.settings import Settings
 from chalicelib.store.indexes import INDEXES
 from chalicelib.store.schema import RECORDS
 from infra.deploy import TEMPLATE
+from infra.deployment.key_stack import KEYS
 from tests.deploy.declared import consumers, functions, schedules
 
 LIST = Path(__file__).with_name("frozen_names.json")
@@ -142,7 +143,7 @@ def money(template: str) -> dict[str, str]:
 @functools.cache
 def names() -> dict[str, Any]:
     """All of them, as they are now."""
-    template = TEMPLATE.read_text()
+    template = TEMPLATE.read_text() + KEYS.read_text()
     return {
         "work": sorted(get_args(WorkKind)),
         "events": sorted(EVENT_NAMES),
@@ -152,7 +153,7 @@ def names() -> dict[str, Any]:
         "values": dict(sorted(_literals().items())),
         "indexes": sorted(f"{index.table}.{index.name}: {index.pk} / {index.sk}" for index in INDEXES.values()),
         "resources": sorted(set(re.findall(r"!Sub \"?'?(gateway-[^\"'\s]+|/gateway[^\"'\s]+)", template))),
-        "money": money(template),
+        "money": {**money(TEMPLATE.read_text()), **money(KEYS.read_text())},
         "functions": sorted(functions()),
         "queues": consumers("stage"),
         "schedules": schedules(),

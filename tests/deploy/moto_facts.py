@@ -53,6 +53,23 @@ def makes_signing_keys() -> None:
     assert json.loads(kms.get_key_policy(KeyId=key["KeyId"], PolicyName="default")["Policy"])["Version"] == "2012-10-17"
 
 
+def updates_a_table() -> None:
+    table: dict[str, Any] = {
+        "TableName": "a-table",
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    }
+    formation = boto3.client("cloudformation")
+    for protected in (False, True):
+        properties = {**table, "DeletionProtectionEnabled": protected}
+        text = json.dumps({"Resources": {"Table": {"Type": "AWS::DynamoDB::Table", "Properties": properties}}})
+        (formation.update_stack if protected else formation.create_stack)(StackName="tables", TemplateBody=text)
+    (resource,) = formation.list_stack_resources(StackName="tables")["StackResourceSummaries"]
+    assert resource["PhysicalResourceId"] == "a-table"
+    assert boto3.client("dynamodb").describe_table(TableName="a-table")["Table"]["DeletionProtectionEnabled"]
+
+
 def lets_tls_through() -> None:
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket="a-bucket", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
@@ -97,7 +114,7 @@ _ONE_METHOD: dict[str, Any] = {
     },
 }
 
-FACTS = (imports_swagger, puts_swagger, makes_signing_keys, lets_tls_through, keeps_a_stages_settings)
+FACTS = (imports_swagger, puts_swagger, makes_signing_keys, updates_a_table, lets_tls_through, keeps_a_stages_settings)
 
 
 def _holds_the_routes(api: str) -> None:

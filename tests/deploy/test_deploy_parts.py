@@ -320,7 +320,7 @@ def test_a_stage_is_taken_down_by_its_name_alone(
     monkeypatch.setattr(taking_down, "take_down", lambda *_: pytest.fail("it began"))
     assert main(["--stage", STAGE, "delete"]) == 1
     told = capsys.readouterr()
-    assert "stays: the stack, with what is money in it" in told.out and "no payment is seen" in told.out
+    assert "stays: the stacks, with what is money in them" in told.out and "no payment is seen" in told.out
     assert asked == ["Type the stage's name, prod, to go on: "] and told.err == "nothing was done\n"
     assert main(["--stage", "local", "delete", "--yes"]) == 1
 

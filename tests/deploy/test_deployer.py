@@ -1,4 +1,5 @@
-"""infra/deployer.json, the rights of who deploys: they suffice for what CloudFormation and the commands do, and are no more.
+"""infra/deployer.json, the rights of who deploys, and infra/keys-deployer.json, what who makes and changes keys has:
+they suffice for what CloudFormation and the commands do, and are no more.
 
 That each call of a whole deploy and of `delete` is among them is in test_deploy_cuts.py.
 """
@@ -8,15 +9,22 @@ from __future__ import annotations
 import json
 import re
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from infra.deploy import TEMPLATE
-from tests.deploy.deployer_rights import FILE, actions, allows
+from infra.deployment.key_stack import KEYS
+from tests.deploy.deployer_rights import FILE, OF_KEYS, actions, allows
 
-TYPES = sorted(set(re.findall(r"^    Type: (AWS::\w+::\w+)$", TEMPLATE.read_text(), re.MULTILINE)))
+
+def types(file: Path) -> list[str]:
+    return sorted(set(re.findall(r"^    Type: (AWS::\w+::\w+)$", file.read_text(), re.MULTILINE)))
+
+
+TYPES, KEY_TYPES = types(TEMPLATE), types(KEYS)
 UNUSED = {
     "AWS::DynamoDB::Table": {
         "ImportSourceSpecification": ("dynamodb:*Import*", "logs:*", "s3:*", "kms:Encrypt"),
@@ -78,6 +86,18 @@ def test_it_is_small_enough_for_a_managed_policy() -> None:
     assert len(re.sub(r"\s", "", FILE.read_text())) <= 6_144
 
 
+@pytest.mark.parametrize("type_", KEY_TYPES)
+def test_cloudformation_may_do_with_a_key_what_its_template_asks_for(type_: str) -> None:
+    assert sorted(action for action in handled(type_) if not allows(action, files=(FILE, OF_KEYS))) == []
+
+
+def test_who_deploys_every_day_changes_no_key() -> None:
+    """Not even by way of CloudFormation: neither a policy, nor an alias that would lead to another key."""
+    assert {"AWS::KMS::Alias", "AWS::KMS::Key"} == set(KEY_TYPES) and not set(KEY_TYPES) & set(TYPES)
+    looks = {"kms:DescribeKey", "kms:ListAliases"}
+    assert {each for type_ in KEY_TYPES for each in handled(type_) if allows(each)} == looks
+
+
 @pytest.mark.parametrize("type_", TYPES)
 def test_cloudformation_may_do_with_it_what_the_template_asks_for(type_: str) -> None:
     unused = UNUSED.get(type_, {})
@@ -90,15 +110,18 @@ def test_cloudformation_may_do_with_it_what_the_template_asks_for(type_: str) ->
 
 def test_every_right_is_one_that_something_needs() -> None:
     """Of CloudFormation's part; the commands' part is compared with their calls where a deploy is cut."""
-    asked = {action for type_ in TYPES for action in handled(type_)}
-    for statement in json.loads(FILE.read_text())["Statement"]:
-        if statement["Sid"] in ("OfTheStack", "KeysOfTheStack"):
-            assert [a for a in statement["Action"] if not any(fnmatchcase(each, a) for each in asked)] == []
+    asked = {action for type_ in (*TYPES, *KEY_TYPES) for action in handled(type_)}
+    found = [
+        each for file in (FILE, OF_KEYS) for each in json.loads(file.read_text())["Statement"] if "CalledVia" in json.dumps(each)
+    ]
+    assert len(found) == 4
+    for statement in found:
+        assert [a for a in statement["Action"] if not any(fnmatchcase(each, a) for each in asked)] == []
 
 
 def test_it_is_about_nothing_but_ours() -> None:
     """What names no resource only looks, or has a condition. API Gateway's account, with the role for logs, has no name."""
-    for statement in json.loads(FILE.read_text())["Statement"]:
+    for statement in [each for file in (FILE, OF_KEYS) for each in json.loads(file.read_text())["Statement"]]:
         resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
         wide = [each for each in resources if "gateway-" not in each and "restapis" not in each and not each.endswith("::/account")]
         if wide and "Condition" not in statement:
@@ -109,7 +132,7 @@ def test_it_is_about_nothing_but_ours() -> None:
 
 @pytest.mark.parametrize("action", ["dynamodb:DeleteTable", "kms:ScheduleKeyDeletion", "s3:DeleteBucket", "sqs:DeleteQueue"])
 def test_what_holds_money_is_taken_away_by_the_stack_alone(action: str) -> None:
-    found: list[Any] = [s for s in json.loads(FILE.read_text())["Statement"] if action in s["Action"]]
+    found: list[Any] = [s for file in (FILE, OF_KEYS) for s in json.loads(file.read_text())["Statement"] if action in s["Action"]]
     assert len(found) == 1
     assert found[0]["Condition"] == {"ForAnyValue:StringEquals": {"aws:CalledVia": "cloudformation.amazonaws.com"}}
 

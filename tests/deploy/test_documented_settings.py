@@ -58,16 +58,16 @@ def test_every_setting_has_one_row_and_no_other_name_has() -> None:
 
 
 def test_what_a_deploy_sets_has_a_row_as_well() -> None:
+    """`access_log_days` of the platform is AccessLogDays; the key's ARN is no operator's choice."""
     parameters = re.findall(r"^  (\w+):$", TEMPLATE.read_text().partition("\nParameters:\n")[2].partition("\n\n")[0], re.MULTILINE)
     assert len(parameters) >= 2
-    assert {name for name in parameters if name.upper() not in VARIABLES} - {"AccessLogDays"} == {
+    assert {name for name in parameters if name.upper() not in VARIABLES} - {"AccessLogDays", "TablesKeyArn"} == {
         row[0].partition(":")[0] for row in ROWS if not names(row)
     }
 
 
 @pytest.mark.parametrize("stage", ["demo", "prod"])
 def test_what_is_set_of_the_platform_has_its_default(stage: str, tmp_path: Path) -> None:
-    """`access_log_days` is the template's AccessLogDays."""
     rows = [re.findall(r"[^|]+", line) for line in SECTION.splitlines() if line.startswith("| `platform.")]
     said = {n: d for row in rows for n, d in zip(re.findall(r"platform\.(\w+)", row[0]), row[2].strip().split(", "), strict=True)}
     own = {name: re.fullmatch(r"(\S+)(?: \(prod (\S+)\))?", text) for name, text in said.items()}

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from moto import mock_aws
 
-from infra import deploy
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, create_stack
 from infra.deployment import index_steps
 from infra.deployment.index_steps import Index, Standing, steps, table_of, wait_for_tables, way
+from infra.deployment.stack import Stack
 from infra.local import repairs
 from tests.deploy.template_text import Loader
 
@@ -99,7 +99,7 @@ def test_a_standing_table_is_brought_to_the_template(account: None, monkeypatch:
     for name in [each.name for each in stands.indexes][:2]:
         dynamodb.update_table(TableName="gateway-demo-records", GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": name}}])
     sent: list[str] = []
-    monkeypatch.setattr(deploy, "_apply", lambda formation, bucket, stage, text, topic, wait, new: sent.append(text))
+    monkeypatch.setattr(Stack, "update", lambda self, text, given: sent.append(text))
     create_stack("demo")
     assert len(sent) == 2 and sent[-1] == TEMPLATE.read_text()
     assert len(properties(sent[0], "RecordsTable")["GlobalSecondaryIndexes"]) == len(stands.indexes) - 1

@@ -17,7 +17,8 @@ NAME = "gateway-prod"
 class Formation:
     """CloudFormation with one stack, which goes through `states`; the last stays. An empty one: there is no stack."""
 
-    def __init__(self, *states: str, resources: Any = (), events: Any = ()) -> None:
+    def __init__(self, *states: str, resources: Any = (), events: Any = (), change_sets: Any = ()) -> None:
+        self.change_sets = list(change_sets)
         self.states, self.resources, self.events = list(states), resources, events
         self.calls: list[str] = []
 
@@ -37,6 +38,12 @@ class Formation:
 
     def describe_stack_events(self, StackName: str) -> dict[str, Any]:
         return {"StackEvents": self.events}
+
+    def describe_change_set(self, StackName: str, ChangeSetName: str) -> dict[str, Any]:
+        if self.change_sets:
+            found = self.change_sets[0] if len(self.change_sets) == 1 else self.change_sets.pop(0)
+            return {"Status": found, "ExecutionStatus": "AVAILABLE"}
+        raise ClientError({"Error": {"Code": "ChangeSetNotFound", "Message": "gone"}}, "DescribeChangeSet")
 
     def update_termination_protection(self, StackName: str, EnableTerminationProtection: bool) -> None:
         assert not EnableTerminationProtection
@@ -84,6 +91,20 @@ def test_one_that_still_holds_something_stays() -> None:
     formation = Formation("ROLLBACK_COMPLETE", resources=[kept])
     with pytest.raises(CanNot, match="still holds LedgerTable gateway-prod-ledger"):
         takes_update(formation, NAME, no_wait)
+    assert formation.calls == []
+
+
+def test_a_stack_that_is_only_our_change_set_goes_first() -> None:
+    """A deploy was cut before it executed the import. What is being made is waited for."""
+    formation = Formation("REVIEW_IN_PROGRESS", "DELETE_IN_PROGRESS", "", change_sets=["CREATE_IN_PROGRESS", "CREATE_COMPLETE"])
+    waited: list[float] = []
+    assert takes_update(formation, NAME, waited.append) is False
+    assert formation.calls == ["deleted"] and len(waited) == 2
+
+
+def test_one_whose_import_is_under_way_is_waited_for() -> None:
+    formation = Formation("REVIEW_IN_PROGRESS", "IMPORT_IN_PROGRESS", "IMPORT_COMPLETE")
+    assert takes_update(formation, NAME, no_wait) is True
     assert formation.calls == []
 
 

