@@ -10,6 +10,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.settings import APP
+from infra import lambda_platform
 from infra.commands.common import CanNot
 from infra.deployment import record, standing, versions
 from infra.deployment.adopt import adopted, short_name
@@ -38,7 +39,8 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
         raise CanNot(f"Chalice wrote no record {file}: {AGAIN}")
     record.store(bucket, stage, after.resources, shared.etag if shared else None)
     running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
-    versions.keep(bucket, stage, versions.package_of(project / ".chalice" / "deployments", running), _rights(project, stage))
+    package = versions.package_of(project / ".chalice" / "deployments", running)
+    versions.keep(bucket, stage, package, _rights(project, stage), lambda_platform.declared(project, stage))
     return list(after.resources)
 
 

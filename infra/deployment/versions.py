@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from botocore.exceptions import ClientError
 
 from infra.commands.common import CanNot
 from infra.deployment.bucket import Bucket
+from infra.lambda_platform import Platform
 
 MOST = 5
 """Versions that are kept."""
@@ -25,11 +26,14 @@ MOST = 5
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The package's checksum, as Lambda tells it; when it was deployed; the rights of each function, by Lambda's name."""
+    """The package's checksum, as Lambda tells it; when it was deployed; the rights of each function, by Lambda's name; the Python
+    and the processor that the package is for, None in versions that were kept before these were."""
 
     code: str
     at: str
     rights: Mapping[str, dict[str, Any]]
+    runtime: str | None = None
+    architecture: str | None = None
 
     @property
     def key(self) -> str:
@@ -54,7 +58,7 @@ def fetch(bucket: Bucket, stage: str) -> Versions:
             raise
         return Versions()
     content = json.loads(found["Body"].read())
-    return Versions(tuple(Version(**each) for each in content["known"]), content["goal"], found["ETag"])
+    return Versions(tuple(map(_read, content["known"])), content["goal"], found["ETag"])
 
 
 def store(bucket: Bucket, stage: str, versions: Versions) -> Versions:
@@ -65,10 +69,10 @@ def store(bucket: Bucket, stage: str, versions: Versions) -> Versions:
     return replace(versions, etag=answer["ETag"])
 
 
-def keep(bucket: Bucket, stage: str, package: Path, rights: Mapping[str, dict[str, Any]]) -> None:
+def keep(bucket: Bucket, stage: str, package: Path, rights: Mapping[str, dict[str, Any]], platform: Platform) -> None:
     """Remember what was deployed just now. Safe to repeat. Raises botocore's ClientError, OSError."""
     body, before = package.read_bytes(), fetch(bucket, stage)
-    version = Version(_checksum(body), datetime.now(UTC).isoformat(timespec="seconds"), rights)
+    version = Version(_checksum(body), datetime.now(UTC).isoformat(timespec="seconds"), rights, *platform)
     if not _is_there(bucket, version.key):
         bucket.client.put_object(**bucket.whose, Key=version.key, Body=body)
     others = [each for each in before.known if each.code != version.code]
@@ -108,6 +112,11 @@ def package_of(folder: Path, code: str) -> Path:
         if _checksum(file.read_bytes()) == code:
             return file
     raise CanNot(f"{folder} does not hold the package that functions run ({code}): somebody deployed meanwhile. Run this again")
+
+
+def _read(stored: Mapping[str, Any]) -> Version:
+    """What a later checkout has added is left out."""
+    return Version(**{each.name: stored[each.name] for each in fields(Version) if each.name in stored})
 
 
 def _checksum(body: bytes) -> str:
