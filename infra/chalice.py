@@ -45,7 +45,7 @@ class _Storing(OSUtils):
     ZIP_DEFLATED = ZIP_STORED
 
 
-class _Wheels(DependencyBuilder):
+class Wheels(DependencyBuilder):
     """The pinned libraries, each as its project built it for Lambda's Python, C library and processor, whatever this machine is.
 
     Chalice's own takes what fits this machine first, compiles what has no wheel, and goes on without what it could not get. What
@@ -56,13 +56,14 @@ class _Wheels(DependencyBuilder):
         if not self._has_at_least_one_package(requirements_filepath):
             return
         with tempfile.TemporaryDirectory() as folder:
-            self._download(abi, requirements_filepath, folder)
+            self.download(abi, requirements_filepath, folder)
             wheels = {Package(folder, file.name) for file in Path(folder).iterdir()}
             self._install_wheels(folder, target_directory, wheels)
 
-    def _download(self, abi: str, requirements: str, folder: str) -> None:
-        """Every dependency of a dependency is pinned, too, and need not be looked for (a test compares).
+    def download(self, abi: str, requirements: str, folder: str) -> None:
+        """Download them into a folder. What each depends on is pinned, too, and need not be looked for (a test compares).
 
+        Raises CanNot for what there is no wheel of.
         https://pip.pypa.io/en/stable/cli/pip_download/#cmdoption-python-version
         """
         python = ["--implementation=cp", f"--python-version={abi[2]}.{abi[3:]}", "--only-binary=:all:", "--no-deps"]
@@ -81,7 +82,7 @@ class Packager(LambdaDeploymentPackager):
 
     def __init__(self, osutils: OSUtils, dependency_builder: Any, ui: UI, architecture: str = "x86_64") -> None:
         storing = _Storing()
-        super().__init__(storing, _Wheels(storing, architecture=architecture), ui, architecture)
+        super().__init__(storing, Wheels(storing, architecture=architecture), ui, architecture)
 
     def create_deployment_package(self, project_dir: str, python_version: str) -> str:
         """The package, made anew each time. Raises CanNot; nothing stands in its place then that did not before."""
