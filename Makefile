@@ -3,12 +3,14 @@
 # make sweep   the fault sweeps with nothing left out (an hour)
 # make quick   the unit tests that need neither nodes nor much time
 # make coverage   which branches of the domain and the use cases no test takes
-# Needs Python 3.11 or newer with venv; PYTHON=/path/to/python picks one.
+# Needs Python 3.13, or 3.11, with venv; PYTHON=/path/to/python picks one. Functions are deployed with the Python of .venv, 3.13 unless
+# .chalice/config.json says otherwise. For the tests on the other one: make test PYTHON=python3.11 VENV=.venv-3.11
 
-PYTHON ?= python3
+PYTHON ?= $(shell python3.13 -c 'print("python3.13")' 2>/dev/null || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# The stamp's name carries a checksum of what is pinned: installing happens when a pin changes, and only then.
+# The stamp's name carries a checksum of what is pinned: installing happens when a pin changes, and only then. Another Python is taken
+# over with `make clean`.
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-dev.txt | cksum | tr ' ' '-')
 # Twice as many as there are cores: tests of nodes wait for them. Each more collects all tests once more.
 WORKERS := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores * 2)))
@@ -72,7 +74,7 @@ assets: $(STAMP)
 deps: $(STAMP)
 
 $(STAMP):
-	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed; make PYTHON=/path/to/python")'
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.13 is needed, or 3.11 at least; make PYTHON=/path/to/python")'
 	@echo "Installing what is pinned into $(VENV): about a minute, this once."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements-dev.txt

@@ -13,9 +13,13 @@ from __future__ import annotations
 
 import importlib.util
 import marshal
+import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from infra.commands.common import CanNot
+from infra.lambda_platform import MACHINES, RUNNING
 
 SERVICES = frozenset({"dynamodb", "kms", "s3", "secretsmanager", "sqs", "ssm", "sts"})
 """The AWS services that functions call; botocore's descriptions of the others stay out. A test compares it with the code."""
@@ -33,6 +37,10 @@ LEFT_OUT = {
 _DATA = "botocore/data/"
 _UNPACKED = "/var/task"  # where Lambda puts the package: tracebacks name files there
 _UNCHECKED_HASH = (1).to_bytes(4, "little")  # PEP 552: bit 0 says that a hash follows, bit 1 that it is to be checked
+_ELF = b"\x7fELF\x02\x01"  # 64 bits, the lowest byte first: Lambda's two architectures
+_MACHINE = slice(18, 20)
+_LIBRARY = re.compile(r"\.so(\.\d+)*$")
+_FOR_PYTHON = re.compile(r"\.cpython-(\d+)-[^/]*$")
 
 
 def is_packed(name: str) -> bool:
@@ -43,11 +51,11 @@ def is_packed(name: str) -> bool:
     return not any(fnmatchcase(name, pattern) for pattern in LEFT_OUT)
 
 
-def pack(whole: Path, target: Path) -> None:
-    """Write to `target` what functions need of the zip file `whole`, with a compiled form of each module.
+def pack(whole: Path, target: Path, architecture: str = "x86_64") -> None:
+    """Write to `target` what functions need of the zip file `whole`, with a compiled form of each module for this Python.
 
-    The same `whole` makes the same bytes. `target` is there when it is complete, and not before. Raises OSError; SyntaxError for a
-    module that this Python does not compile.
+    The same `whole` makes the same bytes. `target` is there when it is complete, and not before. Raises CanNot for a library of
+    another architecture or Python, OSError; SyntaxError for a module that this Python does not compile.
     """
     begun = target.with_suffix(".begun")
     with ZipFile(whole) as source, ZipFile(begun, "w", ZIP_DEFLATED) as out:
@@ -55,10 +63,26 @@ def pack(whole: Path, target: Path) -> None:
             if entry.is_dir() or not is_packed(entry.filename):
                 continue
             content = source.read(entry)
+            if problem := misfit(entry.filename, content, architecture):
+                raise CanNot(f"{entry.filename} can not be deployed: {problem}")
             _add(out, entry.filename, content)
             if entry.filename.endswith(".py"):
                 _add(out, importlib.util.cache_from_source(entry.filename), _compiled(entry.filename, content))
     begun.replace(target)
+
+
+def misfit(name: str, content: bytes, architecture: str) -> str | None:
+    """Why a function of this architecture can not load the compiled library `content`; None where it can, or it is none."""
+    if not content.startswith(_ELF):
+        return "it is no library of Linux for 64 bits" if _LIBRARY.search(name) or content.startswith(_ELF[:4]) else None
+    machine = int.from_bytes(content[_MACHINE], "little")
+    if machine != MACHINES[architecture]:
+        known = next((name for name, number in MACHINES.items() if number == machine), f"machine {machine}")
+        return f"it is for {known}, and functions run on {architecture}"
+    made_for = _FOR_PYTHON.search(name)
+    if made_for and f"python{made_for[1][0]}.{made_for[1][1:]}" != RUNNING:
+        return f"it is for Python {made_for[1][0]}.{made_for[1][1:]}, and functions run {RUNNING}"
+    return None
 
 
 def _add(out: ZipFile, name: str, content: bytes) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from chalicelib.settings import APP
-from infra import gateway_answers, mappings
+from infra import gateway_answers, lambda_platform, mappings
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import extras, function_settings, gateway_stage, key_stack, record, retained, standing
+from infra.deployment import code, extras, function_settings, gateway_stage, key_stack, record, retained, standing
 from infra.deployment.adopt import adopted
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
@@ -80,11 +80,14 @@ def _protection(dynamodb: Any, stage: str) -> Iterator[str]:
 
 
 def _functions(client: Any, found: Standing, stage: str) -> Iterator[str]:
-    wanted = standing.declared(stage)
+    wanted, platform = standing.declared(stage), lambda_platform.declared(code.PROJECT, stage)
     yield from (f"{name} is not deployed" for name in wanted if name not in found.functions)
     for name, function in found.functions.items():
-        if name not in wanted and standing.is_made_by_chalice(client, stage, function):
-            yield f"{name} is deployed, and app.py does not name it"
+        if name not in wanted:
+            if standing.is_made_by_chalice(client, stage, function):
+                yield f"{name} is deployed, and app.py does not name it"
+        elif function.platform != platform:
+            yield f"{name} runs on {' and '.join(function.platform)}, and config.json says {' and '.join(platform)}"
     versions = {each.version for each in found.functions.values() if each.name in wanted}
     if len(versions) > 1:
         yield f"functions run {len(versions)} different versions"

@@ -10,6 +10,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.settings import APP
+from infra import lambda_platform
 from infra.commands.common import CanNot
 from infra.deployment import forms, record, standing, versions
 from infra.deployment.adopt import adopted, short_name
@@ -41,8 +42,8 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
     package = versions.package_of(project / ".chalice" / "deployments", running)
     on = forms.switched_on(stage, declared(stage, config=project / ".chalice" / "config.json"))
-    reads, writes = forms.read_here(), forms.written_here()
-    versions.keep(bucket, stage, package, _rights(project, stage), reads=reads, writes=writes, on=on)
+    reads, writes, platform = forms.read_here(), forms.written_here(), lambda_platform.declared(project, stage)
+    versions.keep(bucket, stage, package, _rights(project, stage), platform, reads=reads, writes=writes, on=on)
     return list(after.resources)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from chalicelib.settings import APP
-from infra import mappings
+from infra import lambda_platform, mappings
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import function_settings, gateway_stage, index_steps, key_stack, retained, standing
+from infra.deployment import code, function_settings, gateway_stage, index_steps, key_stack, retained, standing
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
 from infra.deployment.mend import too_many
@@ -69,6 +69,10 @@ def _functions(found: Standing, stage: str) -> Iterator[str]:
     wanted = standing.declared(stage)
     new, gone = [n for n in wanted if n not in found.functions], [n for n in found.functions if n not in wanted]
     yield f"functions: {len(new)} new, {len(wanted) - len(new)} updated, one after the other"
+    platform = lambda_platform.declared(code.PROJECT, stage)
+    if others := {each.platform for name, each in found.functions.items() if name in wanted} - {platform}:
+        before = ", ".join(sorted(" and ".join(each) for each in others))
+        yield f"  from {before} to {' and '.join(platform)}: each fails for some seconds, between its code and its runtime"
     if gone:
         yield f"  removed where Chalice made them: {', '.join(sorted(gone))}"
 

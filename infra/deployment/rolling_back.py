@@ -25,6 +25,8 @@ def preview(functions: Mapping[str, Function], target: Version) -> list[str]:
     """What it will do, a line each."""
     running = sorted({each.version for each in functions.values()})
     lines = [f"functions run {', '.join(running)}", f"back to {target.code} of {target.at}: code and rights; settings stay"]
+    if target.runtime and any(_other_runtime(each, target) for each in functions.values()):
+        lines.append(f"  for {target.runtime}: each function fails for some seconds, between its code and its runtime")
     lines += [f"  {name} stays: that version does not have it" for name in sorted(functions.keys() - target.rights.keys())]
     return lines + [
         f"  {name} is not there any more: deploy a checkout that has it" for name in sorted(target.rights.keys() - functions.keys())
@@ -44,23 +46,41 @@ def roll_back(
         if function is None:
             continue
         lock.demand()
-        if function.version != target.code:
-            _update(client, lock, name, target, wait)
+        if function.version != target.code or _other_runtime(function, target):
+            _update(client, lock, function, target, wait)
             changed.append(name)
         iam.put_role_policy(RoleName=function.role, PolicyName=function.role, PolicyDocument=json.dumps(rights, indent=2))
     kept.forget_after(lock.bucket, lock.stage, before, target)
     return changed
 
 
-def _update(client: Any, lock: Lock, name: str, target: Version, wait: Callable[[float], None]) -> None:
-    """https://docs.aws.amazon.com/lambda/latest/api/API_UpdateFunctionCode.html"""
+def _other_runtime(function: Function, target: Version) -> bool:
+    return target.runtime not in (None, function.platform.runtime)
+
+
+def _update(client: Any, lock: Lock, function: Function, target: Version, wait: Callable[[float], None]) -> None:
+    """Code and processor in one step, and then the runtime: Lambda has no call for all of it. A package of another runtime does not
+    start until then, and so does nothing by half.
+
+    https://docs.aws.amazon.com/lambda/latest/api/API_UpdateFunctionCode.html
+    https://docs.aws.amazon.com/lambda/latest/api/API_UpdateFunctionConfiguration.html
+    """
+    code: dict[str, Any] = {"S3Bucket": lock.bucket.name, "S3Key": target.key}
+    if target.architecture:
+        code["Architectures"] = [target.architecture]
+    _patiently(client, client.update_function_code, {"FunctionName": function.name, **code}, wait)
+    if _other_runtime(function, target):
+        _patiently(client, client.update_function_configuration, {"FunctionName": function.name, "Runtime": target.runtime}, wait)
+
+
+def _patiently(client: Any, call: Callable[..., Any], arguments: dict[str, Any], wait: Callable[[float], None]) -> None:
     for left in reversed(range(TRIES)):
         try:
-            client.update_function_code(FunctionName=name, S3Bucket=lock.bucket.name, S3Key=target.key)
+            call(**arguments)
         except client.exceptions.ResourceConflictException:  # it is being changed
             if not left:
                 raise
             wait(_WAIT_SECONDS)
         else:
-            client.get_waiter("function_updated_v2").wait(FunctionName=name)
+            client.get_waiter("function_updated_v2").wait(FunctionName=arguments["FunctionName"])
             return

@@ -130,13 +130,16 @@ class Stack:
         return [each["ParameterKey"] for each in stack.get("Parameters", [])]
 
     def _arguments(self, text: str, given: Given, known: Any) -> dict[str, Any]:
-        """A new stack has no previous value to use. https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_Parameter.html"""
-        values: list[dict[str, Any]] = [
-            {"ParameterKey": name, "UsePreviousValue": True}
-            if given.get(name) is None and name in known
-            else {"ParameterKey": name, "ParameterValue": given.get(name) or ""}
-            for name in section(text, "Parameters")
-        ]
+        """A new stack has no previous value to use; what is not given has the template's default there.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_Parameter.html
+        """
+        values: list[dict[str, Any]] = []
+        for name in section(text, "Parameters"):
+            if given.get(name) is None and name in known:
+                values.append({"ParameterKey": name, "UsePreviousValue": True})
+            elif name in given:
+                values.append({"ParameterKey": name, "ParameterValue": given[name] or ""})
         return {"StackName": self.name, "TemplateURL": self.bucket.url(upload(self.bucket, text)), "Parameters": values}
 
 

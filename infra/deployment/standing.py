@@ -9,19 +9,22 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from chalicelib.settings import APP
+from infra.lambda_platform import Platform
 
 _EVENT = "-event"
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function. `version` is the checksum of what it runs, as Lambda tells it; `settings` are its environment."""
+    """A function. `version` is the checksum of what it runs, as Lambda tells it; `platform` what it runs on; `settings` are its
+    environment."""
 
     name: str
     arn: str
     role: str
     version: str
     changed: str
+    platform: Platform
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # an API key may be among them
 
 
@@ -108,6 +111,7 @@ def _functions(client: Any, stage: str) -> Iterator[Function]:
                     each["Role"].rsplit("/", 1)[1],
                     each["CodeSha256"],
                     each["LastModified"],
+                    Platform(each.get("Runtime", "an image"), each.get("Architectures", ["x86_64"])[0]),
                     each.get("Environment", {}).get("Variables", {}),
                 )
 

@@ -18,6 +18,7 @@ from botocore.exceptions import ClientError
 
 from infra.commands.common import CanNot
 from infra.deployment.bucket import Bucket
+from infra.lambda_platform import Platform
 
 MOST = 5
 """Versions that are kept."""
@@ -26,13 +27,16 @@ MOST = 5
 @dataclass(frozen=True, slots=True)
 class Version:
     """The package's checksum, as Lambda tells it; when it was deployed; the rights of each function, by Lambda's name; the forms of
-    records that it reads, and those that it writes whatever the settings say (`forms`)."""
+    records that it reads, and those that it writes whatever the settings say (`forms`); the Python and the processor that the
+    package is for, None in versions that were kept before these were."""
 
     code: str
     at: str
     rights: Mapping[str, dict[str, Any]]
     reads: Sequence[str] = ()
     writes: Sequence[str] = ()
+    runtime: str | None = None
+    architecture: str | None = None
 
     @property
     def key(self) -> str:
@@ -59,9 +63,7 @@ def fetch(bucket: Bucket, stage: str) -> Versions:
             raise
         return Versions()
     content = json.loads(found["Body"].read())
-    names = {each.name for each in fields(Version)}  # a checkout of a newer version may have written more
-    known = tuple(Version(**{name: value for name, value in each.items() if name in names}) for each in content["known"])
-    return Versions(known, content["goal"], tuple(content.get("written", ())), found["ETag"])
+    return Versions(tuple(map(_read, content["known"])), content["goal"], tuple(content.get("written", ())), found["ETag"])
 
 
 def store(bucket: Bucket, stage: str, versions: Versions) -> Versions:
@@ -77,6 +79,7 @@ def keep(
     stage: str,
     package: Path,
     rights: Mapping[str, dict[str, Any]],
+    platform: Platform,
     *,
     reads: Sequence[str] = (),
     writes: Sequence[str] = (),
@@ -85,7 +88,7 @@ def keep(
     """Remember what was deployed just now, and the forms of records that its settings turn `on`. Safe to repeat. Raises botocore's
     ClientError, OSError."""
     body, before = package.read_bytes(), fetch(bucket, stage)
-    version = Version(_checksum(body), datetime.now(UTC).isoformat(timespec="seconds"), rights, reads, writes)
+    version = Version(_checksum(body), datetime.now(UTC).isoformat(timespec="seconds"), rights, reads, writes, *platform)
     if not _is_there(bucket, version.key):
         bucket.client.put_object(**bucket.whose, Key=version.key, Body=body)
     others = [each for each in before.known if each.code != version.code]
@@ -125,6 +128,11 @@ def package_of(folder: Path, code: str) -> Path:
         if _checksum(file.read_bytes()) == code:
             return file
     raise CanNot(f"{folder} does not hold the package that functions run ({code}): somebody deployed meanwhile. Run this again")
+
+
+def _read(stored: Mapping[str, Any]) -> Version:
+    """What a later checkout has added is left out."""
+    return Version(**{each.name: stored[each.name] for each in fields(Version) if each.name in stored})
 
 
 def _checksum(body: bytes) -> str:

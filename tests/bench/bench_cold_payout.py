@@ -13,7 +13,6 @@ https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 import zipfile
@@ -21,7 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.deploy.conftest import ROOT, copy_project, run_python
+from infra.chalice import write_package
+from tests.deploy.conftest import ROOT, copy_project
 from tests.support.first_payments import cases, first_payment
 
 ROUNDS = 5
@@ -32,10 +32,8 @@ WHOLE_VCPU = 1769
 
 def unzipped_package(folder: Path) -> Path:
     """The deployment package as Lambda unzips it."""
-    project, made = copy_project(folder), folder / "made"
-    os.environ.setdefault("AWS_DEFAULT_REGION", "eu-central-1")  # Chalice asks for one, and asks AWS nothing
-    run_python(ROOT, "-m", "infra.chalice", "--project-dir", str(project), "package", "--stage", "prod", str(made))
-    with zipfile.ZipFile(made / "deployment.zip") as archive:
+    project = copy_project(folder)
+    with zipfile.ZipFile(write_package(project, "prod")) as archive:
         archive.extractall(folder / "task")
     return folder / "task"
 

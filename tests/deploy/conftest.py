@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -12,18 +13,27 @@ from pathlib import Path
 
 import pytest
 
+from infra.lambda_platform import RUNNING
+
 ROOT = Path(__file__).resolve().parents[2]
 _LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "deployments", "deployed")
 
 
 def copy_project(folder: Path) -> Path:
-    """app.py, chalicelib, .chalice and requirements.txt in a new folder `project` under `folder`."""
+    """app.py, chalicelib, .chalice and requirements.txt in a new folder `project` under `folder`, for the Python of the tests."""
     copy = folder / "project"
     for name in ("chalicelib", ".chalice"):
         shutil.copytree(ROOT / name, copy / name, ignore=_LEFT_BEHIND)
     for name in ("app.py", "requirements.txt"):
         shutil.copy(ROOT / name, copy)
+    set_in_config(copy, lambda_runtime=RUNNING)
     return copy
+
+
+def set_in_config(project: Path, **settings: str) -> None:
+    """Change a copy's `.chalice/config.json`."""
+    file = project / ".chalice" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:

@@ -55,7 +55,7 @@ def begin(scenario: str) -> None:
         from infra.deployment.stack import Stack
 
         main = Stack(formation, make_bucket(boto3), stack_name(STAGE), protected=True)
-        main.make(older_template(), {"Stage": STAGE, "AlarmTopic": ""})
+        main.make(older_template(), {"Stage": STAGE, "AlarmTopic": "", "AccessLogDays": "90"})
     else:
         create_stack(STAGE, tell=lambda line: None)
         for name in STACKS:

@@ -79,7 +79,7 @@ def standing() -> dict[str, Any]:
 
 def packages(project: str) -> list[str]:
     """The checksums of the packages that ours made of Chalice's, as Lambda tells them."""
-    files = (Path(project) / ".chalice" / "deployments").glob("packed-*.zip")
+    files = (Path(project) / ".chalice" / "deployments").glob("*.zip")
     return [base64.b64encode(hashlib.sha256(file.read_bytes()).digest()).decode() for file in files]
 
 

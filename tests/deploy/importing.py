@@ -22,6 +22,7 @@ from moto.cloudformation import models, parsing
 from moto.cloudformation.exceptions import ValidationError
 from moto.cloudformation.models import ChangeSet, CloudFormationBackend, Stack
 from moto.cloudformation.responses import CloudFormationResponse
+from moto.core import responses
 from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult, EmptyResult
 from moto.dynamodb.models import dynamodb_backends
@@ -222,3 +223,5 @@ def _protect(put: Callable[[Any, str, Any], None]) -> None:
 
     put(CloudFormationBackend, "delete_stack", deleted)
     put(CloudFormationResponse, "update_termination_protection", protected)
+    # The local stack's repairs have the names of a service's actions looked up once, maybe before this one was there.
+    getattr(responses.method_names_from_class, "cache_clear", lambda: None)()  # type: ignore[attr-defined]

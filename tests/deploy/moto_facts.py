@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from typing import Any
 
 import boto3
@@ -114,7 +116,23 @@ _ONE_METHOD: dict[str, Any] = {
     },
 }
 
-FACTS = (imports_swagger, puts_swagger, makes_signing_keys, updates_a_table, lets_tls_through, keeps_a_stages_settings)
+
+def updates_the_architecture() -> None:
+    role = boto3.client("iam").create_role(RoleName="role", AssumeRolePolicyDocument='{"Version": "2012-10-17", "Statement": []}')
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("app.py", "")
+    functions, code = boto3.client("lambda"), {"ZipFile": file.getvalue()}
+    functions.create_function(FunctionName="f", Runtime="python3.13", Role=role["Role"]["Arn"], Handler="app.app", Code=code)
+    for architecture in ("arm64", "x86_64"):
+        functions.update_function_code(FunctionName="f", Architectures=[architecture], **code)
+        assert functions.get_function_configuration(FunctionName="f")["Architectures"] == [architecture]
+
+
+FACTS = (
+    *(imports_swagger, puts_swagger, makes_signing_keys, updates_a_table, lets_tls_through),
+    *(keeps_a_stages_settings, updates_the_architecture),
+)
 
 
 def _holds_the_routes(api: str) -> None:

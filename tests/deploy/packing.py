@@ -16,10 +16,14 @@ import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
+from chalice.utils import OSUtils
+
+from infra.chalice import Wheels
 from infra.local.keeper import installing
 from tests.deploy.conftest import ROOT, copy_project, run_python
 
 STAGE = "prod"
+ABI = f"cp{sys.version_info.major}{sys.version_info.minor}"
 WHEELS, LIBRARIES = (ROOT / ".local" / name for name in ("wheels", "libraries"))
 ON_LAMBDAS_PLATFORM = sys.platform == "linux" and platform.machine() == "x86_64"
 _OURS = ("app.py", "__pycache__/app.", "chalicelib/", "chalice/")
@@ -77,7 +81,7 @@ def _packed_without_libraries(project: Path) -> Path:
 def _libraries() -> Path:
     """A folder with what the whole package holds besides our code, as a zip file and unzipped. Kept until anything changes that
     this depends on."""
-    files = ("requirements.txt", "infra/package.py", "infra/chalice.py", "tests/deploy/packing.py")
+    files = ("requirements.txt", "infra/package.py", "infra/lambda_platform.py", "infra/chalice.py", "tests/deploy/packing.py")
     made_of = [(ROOT / name).read_bytes() for name in files] + [sys.version.encode(), version("chalice").encode()]
     kept = LIBRARIES / hashlib.sha256(b"\0".join(made_of)).hexdigest()[:16]
     with installing(LIBRARIES):
@@ -112,16 +116,16 @@ def _contents(archive: zipfile.ZipFile) -> list[tuple[str, int, int]]:
 
 
 def _wheels() -> Path:
-    """A folder with what is pinned and what that needs, for Lambda, as the index has it. Kept until a pin changes: pip weighs each
-    of 90,000 files in the index, which takes longer than making the package."""
-    pinned = (ROOT / "requirements.txt").read_bytes() + sys.version.encode()
+    """A folder with what is pinned, for Lambda, as the index has it. Kept until a pin changes: pip weighs each of 90,000 files in
+    the index, which takes longer than making the package."""
+    pinned = (ROOT / "requirements.txt").read_bytes() + (ROOT / "infra" / "chalice.py").read_bytes() + sys.version.encode()
     kept = WHEELS / hashlib.sha256(pinned).hexdigest()[:16]
     with installing(WHEELS):
         if not kept.exists():
             for old in WHEELS.glob("*/"):
                 shutil.rmtree(old)
             making = kept.with_suffix(".making")
-            for_lambda = ["--only-binary=:all:", "--platform=manylinux2014_x86_64", f"--dest={making}"]
-            run_python(ROOT, "-m", "pip", "download", "--quiet", *for_lambda, "--requirement=requirements.txt")
+            making.mkdir()
+            Wheels(OSUtils()).download(ABI, str(ROOT / "requirements.txt"), str(making))
             making.rename(kept)
     return kept

@@ -17,6 +17,7 @@ from infra.deployment import record
 from infra.deployment.adopt import adopted
 from infra.deployment.bucket import Bucket, make_bucket
 from infra.deployment.standing import Function, QueueMapping, Standing
+from infra.lambda_platform import Platform
 from infra.local import repairs
 from tests.deploy.recorded import URL, WHOLE, arn
 
@@ -25,7 +26,7 @@ QUEUES = {"gateway-prod-relay": "gateway-prod-relay"}
 
 
 def function(name: str, role: str) -> Function:
-    return Function(name, arn(name), role, "checksum", "today")
+    return Function(name, arn(name), role, "checksum", "today", Platform("python3.13", "x86_64"))
 
 
 def mapping(uuid: str, queue: str = "gateway-prod-relay") -> QueueMapping:

@@ -102,7 +102,7 @@ def test_a_cut_between_making_and_protecting_is_told_and_healed(account: None, m
 
 def test_keys_of_the_main_stack_move_once(account: None) -> None:
     """Under their logical ids, while aliases lead to them; no table is touched."""
-    stack().make(older_template(), {"Stage": "prod"})
+    stack().make(older_template(), {"Stage": "prod", "AlarmTopic": "", "AccessLogDays": "90"})
     keys, before, ids = key_stack.aliases(boto3.client("kms")), table(), stack().holds()
     assert any(
         line.endswith("takes 10 keys and aliases, as they are, from the main stack")

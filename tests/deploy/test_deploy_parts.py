@@ -18,6 +18,7 @@ from chalice.awsclient import LambdaClientError
 from moto import mock_aws
 
 from chalicelib.settings import VARIABLES
+from infra import lambda_platform
 from infra.cli import main
 from infra.commands import deploying
 from infra.commands.common import CanNot
@@ -29,17 +30,20 @@ from infra.deployment.check import check
 from infra.deployment.lock import Lock, locked
 from infra.deployment.plan import plan
 from infra.deployment.standing import Function, QueueMapping, Standing, look
+from infra.lambda_platform import Platform
 from infra.local import repairs
 from infra.mappings import Consumer
 from tests.deploy.recorded import WHOLE
 
 STAGE = "prod"
+PLATFORM = Platform("python3.13", "x86_64")
 
 
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)  # an operator's shell has none of the tests' settings
+    monkeypatch.setattr(lambda_platform, "RUNNING", PLATFORM.runtime)
     repairs.install_for_deploying()
     with mock_aws():
         yield
@@ -121,7 +125,7 @@ def test_agreed_to_it_begins_and_one_at_a_time(
 def test_the_plan_names_what_goes(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
     from infra.deployment import standing
 
-    function = standing.Function("gateway-prod-old", "arn", "role", "v", "t")
+    function = standing.Function("gateway-prod-old", "arn", "role", "v", "t", PLATFORM)
     left = QueueMapping("m9", "gateway-prod-older", "arn:aws:sqs:eu-central-1:1:gateway-prod-oldies", "Enabled")
     found = Standing({"gateway-prod-old": function}, (), (left,), ("abc",), ("abc",))
     monkeypatch.setattr(standing, "look", lambda session, stage: found)
@@ -202,7 +206,7 @@ def test_doubled_mappings_and_those_left_behind_go() -> None:
     assert [each.uuid for each in mend.too_many([RELAY], found, WHOLE)] == ["m0", "m2", "m3"], "m1 is the recorded one"
     assert [each.uuid for each in mend.too_many([RELAY], found, ())] == ["m1", "m2", "m3"]
     assert mend.too_many([RELAY], replace(found, mappings=every[:1]), ()) == []
-    mine = Function("gateway-prod-old", "arn", "role", "v", "t")
+    mine = Function("gateway-prod-old", "arn", "role", "v", "t", PLATFORM)
     here = replace(found, functions={mine.name: mine})
     assert [each.uuid for each in mend.too_many([RELAY], here, ())] == ["m1", "m2"], (
         "the operator's own function keeps its messages"

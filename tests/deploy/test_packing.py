@@ -6,13 +6,17 @@ import ast
 import importlib.machinery
 import importlib.util
 import json
+import platform
 import re
 import zipfile
 from pathlib import Path
 
+import orjson
 import pytest
 
-from infra.package import SERVICES, is_packed, pack
+from infra.commands.common import CanNot
+from infra.lambda_platform import RUNNING
+from infra.package import SERVICES, is_packed, misfit, pack
 from tests.deploy.conftest import ROOT
 from tests.deploy.declared import CHALICE
 
@@ -102,6 +106,65 @@ def test_the_compiled_form_is_what_python_loads(whole: Path, tmp_path: Path) -> 
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     assert module.HANDLED == 1
+
+
+def library(machine: int) -> bytes:
+    """The head of a compiled library: 64 bits, the lowest byte first, and the processor it is for."""
+    return b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00" + machine.to_bytes(2, "little") + bytes(44)
+
+
+X86, ARM, RISC = 62, 183, 243
+MINE, OTHER = ("313", "311") if RUNNING == "python3.13" else ("311", "313")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "architecture"),
+    [
+        (f"coincurve/_libsecp256k1.cpython-{MINE}-x86_64-linux-gnu.so", library(X86), "x86_64"),
+        (f"coincurve/_libsecp256k1.cpython-{MINE}-aarch64-linux-gnu.so", library(ARM), "arm64"),
+        ("google/_upb/_message.abi3.so", library(ARM), "arm64"),
+        ("fastecdsa.libs/libgmp-afec2dd4.so.10.2.0", library(X86), "x86_64"),
+        ("app.py", b"", "arm64"),
+        ("bitcoinlib/data/networks.json", b"{}", "x86_64"),
+    ],
+)
+def test_a_library_of_the_functions_processor_and_python_fits(name: str, content: bytes, architecture: str) -> None:
+    assert misfit(name, content, architecture) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "architecture", "problem"),
+    [
+        ("google/_upb/_message.abi3.so", library(X86), "arm64", "it is for x86_64, and functions run on arm64"),
+        ("google/_upb/_message.abi3.so", library(ARM), "x86_64", "it is for arm64, and functions run on x86_64"),
+        ("fastecdsa.libs/libgmp-afec2dd4.so.10.2.0", library(ARM), "x86_64", "it is for arm64"),
+        ("a/program", library(ARM), "x86_64", "it is for arm64"),
+        ("a.abi3.so", library(RISC), "x86_64", "it is for machine 243"),
+        ("a.abi3.so", b"\xcf\xfa\xed\xfe of macOS", "x86_64", "it is no library of Linux for 64 bits"),
+        ("a.abi3.so", b"\x7fELF\x01\x01 of 32 bits", "x86_64", "it is no library of Linux for 64 bits"),
+        (
+            f"a.cpython-{OTHER}-x86_64-linux-gnu.so",
+            library(X86),
+            "x86_64",
+            f"it is for Python 3.{OTHER[1:]}, and functions run {RUNNING}",
+        ),
+    ],
+)
+def test_any_other_does_not(name: str, content: bytes, architecture: str, problem: str) -> None:
+    assert str(misfit(name, content, architecture)).startswith(problem)
+
+
+def test_a_package_with_a_library_for_another_processor_is_refused(tmp_path: Path) -> None:
+    """With one that was really compiled: this machine's."""
+    here, other = ("x86_64", "arm64") if platform.machine() == "x86_64" else ("arm64", "x86_64")
+    real = Path(orjson.orjson.__file__)
+    with zipfile.ZipFile(tmp_path / "whole.zip", "w") as archive:
+        archive.write(real, f"orjson/{real.name}")
+    pack(tmp_path / "whole.zip", tmp_path / "ours.zip", here)
+    (tmp_path / "ours.zip").unlink()
+    with pytest.raises(CanNot, match=rf"orjson/{real.name} can not be deployed: it is for {here}, and functions run on {other}"):
+        pack(tmp_path / "whole.zip", tmp_path / "ours.zip", other)
+    assert not (tmp_path / "ours.zip").exists()
 
 
 def test_the_same_files_make_the_same_package(whole: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The repairs of moto's API Gateway, CloudFormation and S3: that moto still needs each, and that each does what AWS does."""
+"""The repairs of moto's API Gateway, CloudFormation, S3 and Lambda: moto still needs each, and each does what AWS does."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from moto import mock_aws
 
 from infra.local.repairs.apigateway import openapi_of, repair_apigateway
 from infra.local.repairs.cloudformation import repair_cloudformation
+from infra.local.repairs.functions import repair_functions
 from infra.local.repairs.s3 import repair_s3
 from tests.deploy.conftest import ROOT, run_python
 from tests.deploy.moto_facts import FACTS, LAMBDA, swagger
@@ -42,6 +43,7 @@ def repaired() -> Iterator[None]:
     repair_apigateway()
     repair_cloudformation()
     repair_s3()
+    repair_functions()
     with mock_aws():
         yield
 

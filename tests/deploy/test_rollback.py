@@ -25,12 +25,14 @@ from infra.deployment.bucket import Bucket, make_bucket
 from infra.deployment.code import PROJECT, _rights
 from infra.deployment.standing import declared
 from infra.deployment.versions import MOST, Version, Versions, before
+from infra.lambda_platform import Platform
 from infra.local import repairs
 from tests.support.cuts import WAYS, Cutter, How, When
 
 STAGE = "prod"
 FULL = os.environ.get("SWEEP") == "full"
 NAMES = ("gateway-prod", "gateway-prod-payout")
+BEFORE, NOW = Platform("python3.11", "x86_64"), Platform("python3.13", "arm64")
 
 
 def package(content: str) -> bytes:
@@ -57,18 +59,27 @@ class Stage:
         self.functions, self.iam = boto3.client("lambda"), boto3.client("iam")
 
     def deploy(
-        self, content: str, *names: str, reads: Sequence[str] = (), writes: Sequence[str] = (), on: Sequence[str] = ()
+        self,
+        content: str,
+        *names: str,
+        platform: Platform = NOW,
+        reads: Sequence[str] = (),
+        writes: Sequence[str] = (),
+        on: Sequence[str] = (),
     ) -> None:
         file = self.folder / f"packed-{content}.zip"
         file.write_bytes(package(content))
         for name in names:
             try:
-                self.functions.update_function_code(FunctionName=name, ZipFile=package(content))
+                architecture = [platform.architecture]
+                self.functions.update_function_code(FunctionName=name, ZipFile=package(content), Architectures=architecture)
+                self.functions.update_function_configuration(FunctionName=name, Runtime=platform.runtime)
             except self.functions.exceptions.ResourceNotFoundException:
                 role = self.iam.create_role(RoleName=name, AssumeRolePolicyDocument='{"Version": "2012-10-17", "Statement": []}')
                 self.functions.create_function(
                     FunctionName=name,
-                    Runtime="python3.11",
+                    Runtime=platform.runtime,
+                    Architectures=[platform.architecture],
                     Role=role["Role"]["Arn"],
                     Handler="app",
                     Code={"ZipFile": package(content)},
@@ -77,7 +88,7 @@ class Stage:
             self.functions.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
             document = json.dumps(rights(content, name)[name])
             self.iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=document)
-        versions.keep(self.bucket, STAGE, file, rights(content, *names), reads=reads, writes=writes, on=on)
+        versions.keep(self.bucket, STAGE, file, rights(content, *names), platform, reads=reads, writes=writes, on=on)
 
     def runs(self) -> dict[str, tuple[str, str]]:
         """The code and the rights of each function."""
@@ -89,12 +100,16 @@ class Stage:
             found[name] = (each["CodeSha256"], document["Statement"][0]["Sid"])
         return found
 
+    def platforms(self) -> set[Platform]:
+        listed = self.functions.list_functions()["Functions"]
+        return {Platform(each["Runtime"], each["Architectures"][0]) for each in listed}
+
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    repairs.install()
+    repairs.install_for_deploying()
     with mock_aws():
         yield Stage(tmp_path)
 
@@ -112,6 +127,30 @@ def test_functions_go_back_one_version(stage: Stage, capsys: pytest.CaptureFixtu
     stage.deploy("three", *NAMES)
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     assert {code for code, _ in stage.runs().values()} == {checksum("one")}, "what ran before it: two had gone wrong"
+
+
+def test_functions_get_the_python_and_processor_back_that_their_code_is_for(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage.deploy("one", *NAMES, platform=BEFORE)
+    stage.deploy("two", *NAMES)
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert (stage.runs()[NAMES[1]], stage.platforms()) == ((checksum("one"), "one"), {BEFORE})
+    assert "for python3.11: each function fails for some seconds" in capsys.readouterr().out
+
+
+def test_versions_that_an_older_or_a_later_checkout_kept_are_read(stage: Stage) -> None:
+    """The older one kept no platform: what functions have stays."""
+    stage.deploy("one", *NAMES)
+    stage.deploy("two", *NAMES)
+    key = f"versions/{STAGE}.json"
+    content = json.loads(boto3.client("s3").get_object(Bucket=stage.bucket.name, Key=key)["Body"].read())
+    one, two = content["known"]
+    del one["runtime"], one["architecture"]
+    two["later"] = "something"
+    boto3.client("s3").put_object(Bucket=stage.bucket.name, Key=key, Body=json.dumps(content).encode())
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert (stage.runs()[NAMES[0]], stage.platforms()) == ((checksum("one"), "one"), {NOW})
 
 
 def test_a_function_that_it_did_not_have_stays(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,8 +259,8 @@ def test_after_a_cut_it_goes_on_to_the_same_version(stage: Stage, monkeypatch: p
     while True:
         at += 1 if FULL else 5
         boto3.client("s3").delete_object(Bucket=stage.bucket.name, Key=f"locks/{STAGE}")
-        for content in ("none", f"one{at}", f"two{at}"):
-            stage.deploy(content, *NAMES)
+        for content, platform in (("none", NOW), (f"one{at}", BEFORE), (f"two{at}", NOW)):
+            stage.deploy(content, *NAMES, platform=platform)
         cutter.set(at, how, when)
         with cutter.arm():
             first = main(["--stage", STAGE, "rollback", "--yes"])
@@ -234,6 +273,7 @@ def test_after_a_cut_it_goes_on_to_the_same_version(stage: Stage, monkeypatch: p
             later.setattr(lock, "_age", lambda found: lock.DEAD)
             assert done or main(["--stage", STAGE, "rollback", "--yes"]) == 0, cutter.trace
         assert stage.runs() == {name: (checksum(f"one{at}"), f"one{at}") for name in NAMES}, cutter.trace
+        assert stage.platforms() == {BEFORE}, cutter.trace
 
 
 def test_the_last_versions_are_kept(stage: Stage) -> None:

@@ -6,6 +6,8 @@
   https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html
 * A function without settings of events that are not waited for has empty ones, where Lambda answers 404.
   https://docs.aws.amazon.com/lambda/latest/api/API_GetFunctionEventInvokeConfig.html
+* UpdateFunctionCode leaves the architecture as it is.
+  https://docs.aws.amazon.com/lambda/latest/api/API_UpdateFunctionCode.html
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from urllib.parse import unquote
 
 from moto.awslambda import urls
 from moto.awslambda.exceptions import LambdaClientError
-from moto.awslambda.models import LambdaBackend
+from moto.awslambda.models import LambdaBackend, LambdaFunction
 from moto.awslambda.responses import LambdaResponse
 from moto.core import responses
 
@@ -59,6 +61,19 @@ def repair_functions() -> None:
         deleted(self, function_name)
 
     backend.get_function_event_invoke_config, backend.delete_function_event_invoke_config = config, without
+    _repair_architecture(LambdaFunction)
+
+
+def _repair_architecture(model: Any) -> None:
+    update = model.update_function_code
+
+    def with_architecture(self: Any, updated_spec: dict[str, Any]) -> dict[str, Any]:
+        if wanted := updated_spec.get("Architectures"):
+            self.architectures = wanted
+        updated: dict[str, Any] = update(self, updated_spec)
+        return updated
+
+    model.update_function_code = with_architecture
 
 
 def _recursion(self: Any) -> Any:
