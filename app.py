@@ -78,7 +78,7 @@ def poll_litecoin(event: CloudWatchEvent) -> None:
 
 @app.schedule(_EVERY_MINUTE)
 def housekeeping(event: CloudWatchEvent) -> None:
-    """Whatever should have happened by now and has not: untold outbox rows, unfinished payouts, due expiries."""
+    """Whatever should have happened by now and has not: untold outbox rows, due webhooks, unfinished payouts."""
     from chalicelib.workers import housekeeping as worker
 
     worker.run()
