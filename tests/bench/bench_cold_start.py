@@ -2,8 +2,8 @@
 
 Run as a script: ``.venv/bin/python tests/bench/bench_cold_start.py``. Budget: at most 1.3 times the floor for each, which is
 `import chalice, pydantic` and a client for DynamoDB. What is compared with it is `import app`, the function's own module and the
-store with its client. `first request` goes on with an event, by the handler, as far as its first request to AWS: what that event's work
-imports and makes is in it. Without a budget: the floor does no work.
+store with its client. `first request` goes on with an event, by the handler, as far as its first request to AWS: what that event's
+work imports and makes is in it. Without a budget: the floor does no work.
 
 Everything is imported from the deployment package, unzipped as Lambda has it (pip downloads what is pinned: a minute): no other
 packages, and nothing is written beside the modules or into the home folder. CPU time, since imports are nothing else once the files
