@@ -25,7 +25,7 @@ PAGE = (TEMPLATE.parents[1] / "docs" / "deploying.md").read_text(encoding="utf-8
 SECTION = PAGE.partition("\n## First live invoice\n")[2].partition("\n## ")[0]
 LINES = SECTION.partition("```\n")[2].partition("\n```")[0].splitlines()
 SAID = re.search(r"(\d+) commands, (\d+) question", SECTION)
-CLONED = ("git clone", "python3 -m venv")
+CLONED = ("git clone", "python3.13 -m venv")
 """This process is in the clone already."""
 
 Operate = Callable[..., dict[str, Any]]
