@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.store.models import Models, Record
-from chalicelib.store.schema import where_is
+from chalicelib.store.schema import Kind, where_is
 
 _DONE = "_gateway_copied"
 
@@ -20,14 +20,15 @@ def repair_models() -> None:
         return
     setattr(models, _DONE, True)
     build = models._build
-    first: dict[Any, type[Record]] = {}
+    first: dict[Any, tuple[Kind, type[Record]]] = {}
 
     def built(self: Any, kind: type) -> Any:
-        key = (kind, self.table(where_is(kind).table), self.connection.region)
-        known = first.get(key)
-        if known is None:
+        where = where_is(kind)
+        key = (kind, self.table(where.table), self.connection.region)
+        made_for, known = first.get(key, (None, None))
+        if known is None or made_for is not where:  # a test gives a kind another form
             found: type[Record] = build(self, kind)
-            first[key] = found
+            first[key] = (where, found)
             return found
         return self._share(_twin(known))
 
