@@ -1,4 +1,4 @@
-"""The stack of a stage's keys, apart from all else: who deploys every day has no right to change a key (infra/deployer.json).
+"""The stack of a stage's keys, apart from all else: no everyday deploy changes a key by a mistake (infra/deployer.json).
 
 A key is known by its alias, and both stay where a stack goes. So keys that stand outside of their stack are brought in by resource
 import, and never made anew: nothing could open what the lost ones sealed. That is so after somebody deleted the stack, and for a

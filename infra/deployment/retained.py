@@ -113,7 +113,8 @@ def _groups(logs: Any, text: str, stage: str, wanted: list[str]) -> dict[str, in
     mine = {_name(text, stage, each, "LogGroupName"): each for each in wanted if type_of(resources(text)[each]) == LOGS}
     if not mine:
         return {}
-    pages = logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=f"/aws/lambda/{APP}-{stage}")
+    prefixes = (f"/aws/lambda/{APP}-{stage}", f"/aws/apigateway/{APP}-{stage}")
+    pages = (page for prefix in prefixes for page in logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix))
     every: list[Mapping[str, Any]] = [each for page in pages for each in page["logGroups"]]
     return {mine[each["logGroupName"]]: each.get("retentionInDays") for each in every if each["logGroupName"] in mine}
 

@@ -62,7 +62,7 @@ def takes_update(formation: Any, name: str, wait: Wait = time.sleep) -> bool:
     """
     state = settled(formation, name, wait)
     if state == "REVIEW_IN_PROGRESS":
-        if change_set_waits(formation, name, wait):
+        if change_set_waits(formation, name, wait) and state_of(formation, name) == "REVIEW_IN_PROGRESS":
             formation.delete_stack(StackName=name)  # it never was more than the name of the change set
         state = settled(formation, name, wait)
     if state == "ROLLBACK_COMPLETE":
@@ -93,7 +93,8 @@ def state_of(formation: Any, name: str) -> str | None:
 
 
 def change_set_waits(formation: Any, name: str, wait: Wait = time.sleep) -> bool:
-    """Whether our change set of a deploy that was cut waits to be executed. What is under way is waited for. Raises ClientError.
+    """Whether our change set of a deploy that was cut is there, and was not executed. What is under way is waited for. Raises
+    ClientError.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeChangeSet.html
     """
@@ -105,7 +106,7 @@ def change_set_waits(formation: Any, name: str, wait: Wait = time.sleep) -> bool
                 raise
             return False
         if found.get("ExecutionStatus") != "EXECUTE_IN_PROGRESS" and not found["Status"].endswith(("_PENDING", "_IN_PROGRESS")):
-            return True
+            return found.get("ExecutionStatus") != "EXECUTE_COMPLETE"
         wait(_STEP)
     raise CanNot(f"the change set {CHANGE_SET} of the stack {name} is under way for an hour now: run this again when it has ended")
 

@@ -8,31 +8,15 @@ from pathlib import Path
 import pytest
 
 from chalicelib.domain.webhooks.events import EVENT_NAMES
-from infra.deploy import TEMPLATE
+from tests.deploy.named_files import ROOT, exists
 
-ROOT = TEMPLATE.parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 FOLDERS = "|".join(
     ["tests", "infra", "docs", "chalicelib", *sorted(path.name for path in (ROOT / "chalicelib").iterdir() if path.is_dir())]
 )
 NAMED = re.compile(rf"(?<![\w/.:…}}-])((?:{FOLDERS})/[\w./*-]*[\w*]|[\w*]+\.(?:py|md|yaml))(?![\w(])")
 """A path from one of our folders, with or without its suffix, or a file's bare name."""
-DEFINED = re.compile(r"\.(?!(?:py|md|yaml|txt|json|jsonl|js|toml|sh)$)\w+$")
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
-
-
-def exists(name: str) -> bool:
-    """Whether `name` is a file or folder: from the root, from chalicelib or docs, or, for a bare name, anywhere in the project.
-
-    Behind a module's path may stand what it defines: `usecases/deposits/deposits.detect`.
-    """
-    name = DEFINED.sub("", name)
-    if "/" not in name:
-        inside = any(next((ROOT / part).rglob(name), None) for part in ("chalicelib", "infra", "docs", "tests"))
-        return inside or (ROOT / name).exists()
-    return any(
-        next(place.glob(name + suffix), None) for place in (ROOT, ROOT / "chalicelib", ROOT / "docs") for suffix in ("", ".py")
-    )
 
 
 def anchors(page: Path) -> set[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from infra.deploy import TEMPLATE
 from tests.deploy.documented_aws import asked, commands
-from tests.deploy.test_docs import exists
+from tests.deploy.named_files import exists
 
 DOCS = TEMPLATE.parents[1] / "docs"
 COMMANDS = [(page.name, command) for page in sorted(DOCS.glob("*.md")) for command in commands(page)]

@@ -42,7 +42,11 @@ class Formation:
     def describe_change_set(self, StackName: str, ChangeSetName: str) -> dict[str, Any]:
         if self.change_sets:
             found = self.change_sets[0] if len(self.change_sets) == 1 else self.change_sets.pop(0)
-            return {"Status": found, "ExecutionStatus": "AVAILABLE"}
+            return (
+                {"Status": "CREATE_COMPLETE", "ExecutionStatus": found}
+                if "EXECUTE" in found
+                else {"Status": found, "ExecutionStatus": "AVAILABLE"}
+            )
         raise ClientError({"Error": {"Code": "ChangeSetNotFound", "Message": "gone"}}, "DescribeChangeSet")
 
     def update_termination_protection(self, StackName: str, EnableTerminationProtection: bool) -> None:
@@ -96,7 +100,9 @@ def test_one_that_still_holds_something_stays() -> None:
 
 def test_a_stack_that_is_only_our_change_set_goes_first() -> None:
     """A deploy was cut before it executed the import. What is being made is waited for."""
-    formation = Formation("REVIEW_IN_PROGRESS", "DELETE_IN_PROGRESS", "", change_sets=["CREATE_IN_PROGRESS", "CREATE_COMPLETE"])
+    formation = Formation(
+        *["REVIEW_IN_PROGRESS"] * 2, "DELETE_IN_PROGRESS", "", change_sets=["CREATE_IN_PROGRESS", "CREATE_COMPLETE"]
+    )
     waited: list[float] = []
     assert takes_update(formation, NAME, waited.append) is False
     assert formation.calls == ["deleted"] and len(waited) == 2
@@ -104,6 +110,13 @@ def test_a_stack_that_is_only_our_change_set_goes_first() -> None:
 
 def test_one_whose_import_is_under_way_is_waited_for() -> None:
     formation = Formation("REVIEW_IN_PROGRESS", "IMPORT_IN_PROGRESS", "IMPORT_COMPLETE")
+    assert takes_update(formation, NAME, no_wait) is True
+    assert formation.calls == []
+
+
+@pytest.mark.parametrize("ended", ["EXECUTE_COMPLETE", "AVAILABLE"])
+def test_one_that_has_taken_in_keys_since_it_was_looked_at_is_not_deleted(ended: str) -> None:
+    formation = Formation("REVIEW_IN_PROGRESS", "IMPORT_COMPLETE", change_sets=["EXECUTE_IN_PROGRESS", ended])
     assert takes_update(formation, NAME, no_wait) is True
     assert formation.calls == []
 
