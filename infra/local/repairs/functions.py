@@ -61,6 +61,11 @@ def repair_functions() -> None:
     backend.get_function_event_invoke_config, backend.delete_function_event_invoke_config = config, without
 
 
+def may_circle(function: Any) -> bool:
+    """Whether one of moto's functions may send to what calls it, without end."""
+    return bool(getattr(function, _RECURSION, "Terminate") == "Allow")
+
+
 def _recursion(self: Any) -> Any:
     function = self.backend.get_function(unquote(self.path.rsplit("/", 2)[-2]))
     if self.method == "PUT":
