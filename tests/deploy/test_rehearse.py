@@ -19,6 +19,7 @@ import pytest
 from infra.local.aws import LocalAws
 from infra.local.gateway import Request
 from infra.rehearse import functions
+from infra.rehearse.checks import EXPECTED, code_of, demand_well
 from infra.rehearse.cloud import changes_sources
 from infra.rehearse.deployed import Deployed
 from infra.rehearse.functions import FunctionFailed, Process, World
@@ -26,7 +27,6 @@ from infra.rehearse.identity import Identity, Refused, call_of
 from infra.rehearse.money import Failed
 from infra.rehearse.operator import url_of
 from infra.rehearse.packages import Packages
-from infra.rehearse.rehearsal import EXPECTED, code_of, demand_well
 from tests.deploy.conftest import ROOT
 
 HANDLERS = """
