@@ -1,6 +1,7 @@
 # make run     the whole service on this machine; PORT=8001 for another port, NODES=1 with real nodes; Ctrl-C ends it, a second one at once
 # make test    everything that is checked: style, types, the direction of imports, every test
 # make sweep   the fault sweeps with nothing left out (an hour)
+# make rehearse   a clean clone deployed to the local AWS stand-in, upgraded, rolled back and taken down; FRESH=1 with its own environment
 # make quick   the unit tests that need neither nodes nor much time
 # make coverage   which branches of the domain and the use cases no test takes
 # Needs Python 3.13, or 3.11, with venv; PYTHON=/path/to/python picks one. Functions are deployed with the Python of .venv, 3.13 unless
@@ -21,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/cfn-lint infra/*.yaml infra/platform/*.yaml
 
-.PHONY: run test sweep quick coverage lint format bench policies assets deps clean
+.PHONY: run test sweep rehearse quick coverage lint format bench policies assets deps clean
 .DEFAULT_GOAL := run
 
 # exec: Ctrl-C reaches the service itself, and no shell stands between it and make.
@@ -41,6 +42,10 @@ test: $(STAMP)
 sweep: $(STAMP)
 	SWEEP=full $(PYTEST) tests/faults tests/unit tests/concurrency \
 		$$(grep -rlE --include='test_*.py' 'SWEEP|mark\.sweep' tests/contract tests/nodes tests/browser tests/deploy)
+
+# See a deployment happen before there is an account: with the operator's commands, and payments through the package as Lambda has it.
+rehearse: $(STAMP)
+	@exec $(BIN)/python -m infra.rehearse $(if $(FRESH),--fresh)
 
 # Without the contract tests: thousands of them ask the whole service, which takes minutes.
 quick: $(STAMP)

@@ -106,7 +106,7 @@ def change_set_waits(formation: Any, name: str, wait: Wait = time.sleep) -> bool
                 raise
             return False
         if found.get("ExecutionStatus") != "EXECUTE_IN_PROGRESS" and not found["Status"].endswith(("_PENDING", "_IN_PROGRESS")):
-            return found.get("ExecutionStatus") != "EXECUTE_COMPLETE"
+            return bool(found.get("ExecutionStatus") != "EXECUTE_COMPLETE")
         wait(_STEP)
     raise CanNot(f"the change set {CHANGE_SET} of the stack {name} is under way for an hour now: run this again when it has ended")
 

@@ -17,7 +17,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote
 
 from chalice.app import Chalice, RouteEntry
@@ -121,11 +121,20 @@ def for_threads(app: Chalice) -> Chalice:
     return app
 
 
-class Gateway:
-    """Serves the routes of one Chalice app. Safe for threads."""
+class Served(Protocol):
+    """What a gateway calls: by path and method what it serves. A Chalice app, or the deployed functions behind an API."""
 
-    def __init__(self, app: Chalice, stage: str = "local") -> None:
-        self._app = for_threads(app)
+    @property
+    def routes(self) -> Mapping[str, Mapping[str, Any]]: ...
+
+    def __call__(self, event: dict[str, Any], context: Context) -> dict[str, Any]: ...
+
+
+class Gateway:
+    """Serves the routes of one app. Safe for threads, where the app is: a Chalice app is made so."""
+
+    def __init__(self, app: Chalice | Served, stage: str = "local") -> None:
+        self._app: Any = for_threads(app) if isinstance(app, Chalice) else app
         self._stage = stage
         self._root = _tree(app.routes)
 

@@ -21,7 +21,7 @@ from moto.sqs.models import Message
 
 from infra.local import queues
 from infra.local.pace import REST_SECONDS, Pace
-from infra.local.queues import Consumer, Schedule
+from infra.local.queues import Consumer, Schedule, Sources
 from infra.local.repairs import rows
 
 Order = Literal["normal", "reversed", "twice", "late"]
@@ -85,19 +85,19 @@ class _Timer:
 
 
 class Pump:
-    """Background threads for one app. `every` gives a schedule's period in seconds by its name; `pace` says when it may rest.
-    `deployed`: the others fire as on AWS, each minute or rarer, so that ticks and messages alone are faster."""
+    """Background threads for one app, or for what stands of it. `every` gives a schedule's period in seconds by its name; `pace`
+    says when it may rest. `deployed`: the others fire as on AWS, each minute or rarer: only ticks and messages are quick."""
 
     def __init__(
-        self, app: Chalice, every: Mapping[str, float] | None = None, pace: Pace | None = None, *, deployed: bool = False
+        self, app: Chalice | Sources, every: Mapping[str, float] | None = None, pace: Pace | None = None, *, deployed: bool = False
     ) -> None:
+        sources = app if isinstance(app, Sources) else Sources(queues.schedules(app), queues.consumers(app))
         self._pace = pace
         periods = every or {}
         self._timers = [
-            _Timer(s, periods.get(s.name, s.seconds if deployed else _period(s.name)), fixed=deployed)
-            for s in queues.schedules(app)
+            _Timer(s, periods.get(s.name, s.seconds if deployed else _period(s.name)), fixed=deployed) for s in sources.schedules
         ]
-        self._consumers = queues.consumers(app)
+        self._consumers = sources.consumers
         self._free = {c.name: threading.Semaphore(_PARALLEL.get(c.name, 4)) for c in self._consumers}
         self._calm = Calm()
         self._stopping = threading.Event()

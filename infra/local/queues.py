@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -126,16 +126,24 @@ class Consumer:
         return sqs_backends[DEFAULT_ACCOUNT_ID][REGION].get_queue(self.queue_name)
 
 
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What starts functions: the sources of an app, or the rules and mappings of a deployment."""
+
+    schedules: Sequence[Schedule]
+    consumers: Sequence[Consumer]
+
+
 def schedules(app: Chalice) -> list[Schedule]:
     """The app's schedules, in the order of their definition."""
     return [
-        Schedule(c.name, app.handler_map[c.name], _period(c.schedule_expression))
+        Schedule(c.name, app.handler_map[c.name], period(c.schedule_expression))
         for c in app.event_sources
         if isinstance(c, ScheduledEventConfig)
     ]
 
 
-def _period(expression: ScheduleExpression | str) -> float:
+def period(expression: ScheduleExpression | str) -> float:
     """Seconds of a rate, as EventBridge reads it. Raises ValueError for what is none."""
     text = expression if isinstance(expression, str) else expression.to_string()
     found = re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", text)

@@ -48,3 +48,18 @@ def invoked(messages: Sequence[Message]) -> Iterator[None]:
         yield
     finally:
         _invocation.reset(token)
+
+
+def invocation() -> int:
+    """Which invocation of its chain the function that is at work is; 0 where none is."""
+    return _invocation.get()
+
+
+@contextmanager
+def continuing(invocation: int) -> Iterator[None]:
+    """What is done inside is done by this invocation of a chain: a function in a process of its own says so with each call."""
+    token = _invocation.set(invocation)
+    try:
+        yield
+    finally:
+        _invocation.reset(token)

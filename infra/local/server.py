@@ -24,6 +24,7 @@ THREADS = 8
 _WAITRESS_LIMIT = 4 * BODY_LIMIT
 """Above the gateway's own limit, so that a client just over it reads its answer before the connection ends."""
 _HEADERS = "gateway.headers"
+Handle = Callable[[Request], Reply]
 
 
 class _Parser(HTTPRequestParser):  # type: ignore[misc]
@@ -68,14 +69,21 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
 
 
 class Server:
-    """One listening port. Raises OSError when the port is taken. `port` 0 takes a free one. `on_request` is called before each
-    request is answered."""
+    """One listening port, for an app or for another function that answers requests. Raises OSError when the port is taken. `port` 0
+    takes a free one. `on_request` is called before each request is answered; a body has at most `limit` bytes."""
 
     def __init__(
-        self, app: Chalice, port: int, *, stage: str = "local", threads: int = THREADS, on_request: Callable[[], None] | None = None
+        self,
+        app: Chalice | Handle,
+        port: int,
+        *,
+        stage: str = "local",
+        threads: int = THREADS,
+        on_request: Callable[[], None] | None = None,
+        limit: int = _WAITRESS_LIMIT,
     ) -> None:
-        self._on_request = on_request
-        self._gateway = Gateway(app, stage)
+        self._on_request, self._limit = on_request, limit
+        self._handle: Handle = Gateway(app, stage).handle if isinstance(app, Chalice) else app
         self._map: dict[int, Any] = {}
         self._server = create_server(
             self._wsgi,
@@ -84,11 +92,14 @@ class Server:
             port=port,
             threads=threads,
             ident=None,
-            max_request_body_size=_WAITRESS_LIMIT,
+            max_request_body_size=limit,
             max_request_header_size=64 * 1024,
             clear_untrusted_proxy_headers=False,
             channel_timeout=60,
             connection_limit=500,
+            # What is larger than usual is read in large pieces, and not by way of a file.
+            recv_bytes=8192 if limit <= _WAITRESS_LIMIT else 1 << 20,
+            inbuf_overflow=512 * 1024 if limit <= _WAITRESS_LIMIT else limit,
         )
         self._server.channel_class = _Channel
         self._thread: threading.Thread | None = None
@@ -128,9 +139,9 @@ class Server:
         if not target.startswith("/"):
             # A proxy's absolute form, "GET http://host/path": only the path is ours.
             target = environ["PATH_INFO"] + (f"?{environ['QUERY_STRING']}" if environ["QUERY_STRING"] else "")
-        body = environ["wsgi.input"].read(_WAITRESS_LIMIT)
+        body = environ["wsgi.input"].read(self._limit)
         request = Request(environ["REQUEST_METHOD"], target, environ[_HEADERS], body, environ["REMOTE_ADDR"])
-        reply = self._gateway.handle(request)
+        reply = self._handle(request)
         return _answer(reply, start_response, environ["REQUEST_METHOD"])
 
 

@@ -76,6 +76,11 @@ def _repair_architecture(model: Any) -> None:
     model.update_function_code = with_architecture
 
 
+def may_circle(function: Any) -> bool:
+    """Whether one of moto's functions may send to what calls it, without end."""
+    return bool(getattr(function, _RECURSION, "Terminate") == "Allow")
+
+
 def _recursion(self: Any) -> Any:
     function = self.backend.get_function(unquote(self.path.rsplit("/", 2)[-2]))
     if self.method == "PUT":
