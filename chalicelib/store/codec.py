@@ -84,7 +84,8 @@ def shaped(hint: Any, value: Any) -> Any:
     if dataclasses.is_dataclass(hint):
         known = {name: shaped(h, value[name]) for name, h in hints(hint).items() if name in value}
         if len(known) < len(value):
-            newer = _members(hint)[1]
+            kind: Any = hint
+            newer = _members(kind)[1]
             if newer is None:
                 _READ.newer = True
             else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import Any
 
 from chalicelib.domain.ids import NetworkId, network_parts, tenant_parts
 from chalicelib.usecases.base.clock import in_realm
@@ -40,7 +41,7 @@ def handle(body: str) -> None:
         log.exception("ALARM %s can not be paid as it stands", _what(message))
 
 
-def _pay(message: dict[str, str]) -> None:
+def _pay(message: dict[str, Any]) -> None:
     wired = services()
     if wired.settings.stage == "demo" and wired.demo_resets.busy():
         return  # its withdrawal is about to go; what is made after it is asked for again

@@ -164,7 +164,7 @@ def test_a_deposit(world: World) -> None:
     world.check()
 
 
-@pytest.mark.parametrize("at", ["asked", "broadcasting"])
+@pytest.mark.parametrize("at", ["asked", pytest.param("broadcasting", marks=pytest.mark.sweep)])
 def test_a_withdrawal(world: World, at: str) -> None:
     funded(world)
     mine = withdrawal(world, "one", "0.25")
