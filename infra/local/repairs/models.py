@@ -23,7 +23,8 @@ def repair_models() -> None:
     first: dict[Any, type[Record]] = {}
 
     def built(self: Any, kind: type) -> Any:
-        key = (kind, self.table(where_is(kind).table), self.connection.region)
+        where = where_is(kind)
+        key = (kind, self.table(where.table), self.connection.region, bool(where.understands))
         known = first.get(key)
         if known is None:
             found: type[Record] = build(self, kind)
