@@ -4,9 +4,14 @@ the service knows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+OF_NEWER: Mapping[str, Any] = {"of_newer": True}
+"""The metadata of the field of a nested value that has the members which this version does not know, by their names. They are
+stored as the value's own members, as the newer version stored them."""
 
 
 class Versioned(Protocol):

@@ -94,7 +94,9 @@ class OutboxRow:
     """The messages of one transaction: events for the merchant, commands for queues. `at` in milliseconds since 1970.
 
     `hooks` are the webhooks that invoices among the events' objects, or refunds, have of their own; None where none has. `apart`:
-    the events were stored in the same transaction, and are here without their data; None: the relay stores them.
+    the events were stored in the same transaction, and are here without their data; None: the relay stores them. A relay of an
+    older version tells what it knows of a row, and removes it: what each relay has to heed takes another form of rows
+    (`store.models.NEEDS`).
     """
 
     id: str
@@ -187,7 +189,7 @@ def as_one_item(row: OutboxRow) -> OutboxRow:
 
 def with_events_apart(row: OutboxRow) -> OutboxRow:
     """`row` as it lies beside its events, which are stored in its transaction."""
-    return replace(row, events=tuple(replace(event, data={}) for event in row.events), apart=True)
+    return replace(row, events=tuple(replace(event, data={}, more={}) for event in row.events), apart=True)
 
 
 def one_item_work(outbox_id: str) -> Work:

@@ -19,6 +19,7 @@ from pynamodb.attributes import Attribute, BinaryAttribute, BooleanAttribute, Nu
 from pynamodb.constants import NUMBER, STRING
 
 from chalicelib.domain.money import MAX_DIGITS, UNBOUNDED
+from chalicelib.domain.versions import OF_NEWER
 
 _HINTS: dict[Any, dict[str, Any]] = {}
 
@@ -51,10 +52,20 @@ def bare(hint: Any) -> tuple[Any, bool]:
     return hint, optional
 
 
+@cache
+def _members(kind: Any) -> tuple[tuple[str, ...], str | None]:
+    """The names of a dataclass's stored members, and its field for those of a newer version, None where it has none."""
+    fields = dataclasses.fields(kind)
+    newer = next((f.name for f in fields if f.metadata == OF_NEWER), None)
+    return tuple(f.name for f in fields if f.name != newer), newer
+
+
 def plain(value: Any) -> Any:
     """`value` in JSON types."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        names, newer = _members(type(value))
+        known = {name: plain(getattr(value, name)) for name in names}
+        return known if newer is None else {**plain(getattr(value, newer)), **known}
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -73,7 +84,12 @@ def shaped(hint: Any, value: Any) -> Any:
     if dataclasses.is_dataclass(hint):
         known = {name: shaped(h, value[name]) for name, h in hints(hint).items() if name in value}
         if len(known) < len(value):
-            _READ.newer = True
+            kind: Any = hint
+            newer = _members(kind)[1]
+            if newer is None:
+                _READ.newer = True
+            else:
+                known[newer] = {name: member for name, member in value.items() if name not in known}
         return hint(**known)  # type: ignore[operator]
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return hint(value)

@@ -39,7 +39,7 @@ from chalicelib.store.unheard import OF, Heard, Listeners
 from chalicelib.usecases.base import activity
 from chalicelib.usecases.ports.changes import Change, Conflict, Emit
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.failures import Exhausted, Unavailable
+from chalicelib.usecases.ports.failures import Exhausted, TooNew, Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
 
 if TYPE_CHECKING:
@@ -117,13 +117,21 @@ class DynamoStore:
             raise LookupError("the archive is not read here")
         return self._archived().records(name)
 
-    def _at(self, places: Sequence[tuple[type[Any], Any, str, str]]) -> list[Any]:
+    def _at(self, places: Sequence[tuple[type[Any], Any, str, str]], *, known_only: bool = False) -> list[Any]:
         found = self._items({(model.Meta.table_name, pk, sk) for _, model, pk, sk in places})
+        read = self._known if known_only else self.models.record
         result = []
         for kind, model, pk, sk in places:
             raw = found.get((model.Meta.table_name, pk, sk))
-            result.append(None if raw is None else self.models.record(kind, model.from_raw_data(raw)))
+            result.append(None if raw is None else read(kind, model.from_raw_data(raw)))
         return result
+
+    def _known(self, kind: type, item: Any) -> Any:
+        """The record of an item, None for one in a form that only a newer version knows: the alarm is told by then."""
+        try:
+            return self.models.record(kind, item)
+        except TooNew:
+            return None
 
     def _items(self, todo: set[tuple[str, str, str]]) -> dict[tuple[str, str, str], dict[str, Any]]:
         """The items at these tables and keys, as DynamoDB tells them."""
@@ -147,16 +155,16 @@ class DynamoStore:
 
     def page(
         self, kind: type[R], /, *, limit: int, after: str | None = None, newest_first: bool = False, span: Span = EVERYWHERE,
-        **partition: str,
+        known_only: bool = False, **partition: str,
     ) -> Page[R]:  # fmt: skip
         """Records of one partition in the order of their sort keys, without archived ones. `after` is the sort key to go on behind.
-        Raises Unavailable."""
+        With `known_only` also without those in a form that only a newer version knows. Raises Unavailable, TooNew."""
         place = where_is(kind)
 
         def by_index(family: str, owner: str) -> Page[R]:
             listed = Listed(family, "time", partition[owner])
             found = self.places(listed, limit=limit, after=after, newest_first=newest_first, span=span)
-            known = [record for record in self.at(found.places) if record is not None]
+            known = [record for record in self.at(found.places, known_only=known_only) if record is not None]
             return Page(known, found.places[-1].position if found.more else None)
 
         if place.pages is not None:
@@ -167,7 +175,8 @@ class DynamoStore:
         if place.without_stubs is not None and any(ARCHIVE in item for item in items):
             # Archived records are in no list, and there may be any number of them one after the other.
             return by_index(*place.without_stubs)
-        records = [self.models.record(kind, model.from_raw_data(item)) for item in items]
+        read = self._known if known_only else self.models.record
+        records = [record for item in items if (record := read(kind, model.from_raw_data(item))) is not None]
         return Page(records, items[-1]["sk"]["S"] if more and items else None)
 
     def places(
@@ -178,9 +187,11 @@ class DynamoStore:
         items, more = lists.read(self._call, where, limit, after, newest_first, span)
         return Places([Place(item[where.sk]["S"], item["pk"]["S"], item["sk"]["S"]) for item in items], more)
 
-    def at(self, places: Sequence[Place], /) -> list[Any]:
-        """The records at these places, None where one is gone; 100 a round trip, strongly consistent. Raises Unavailable."""
-        return self._at([(kind, self.models.of(kind), p.pk, p.sk) for p in places for kind in [kind_at(p.pk)]])
+    def at(self, places: Sequence[Place], /, *, known_only: bool = False) -> list[Any]:
+        """The records at these places, None where one is gone; 100 a round trip, strongly consistent. With `known_only` also for
+        one in a form that only a newer version knows. Raises Unavailable, TooNew."""
+        at = [(kind, self.models.of(kind), p.pk, p.sk) for p in places for kind in [kind_at(p.pk)]]
+        return self._at(at, known_only=known_only)
 
     def count(
         self, where: Listed | tuple[type[Any], Mapping[str, str]], /, *, most: int, after: str | None = None,

@@ -20,6 +20,7 @@ from chalice.app import SQSRecord
 from chalicelib.store.queues import AHEAD
 from chalicelib.usecases.base import message_chains
 from chalicelib.usecases.base.retries import Failures
+from chalicelib.usecases.ports.failures import TooNew
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,9 @@ def run(records: Iterable[SQSRecord], handle: Callable[[str], object]) -> Answer
     They are handled at once because they wait: for the store, and for other machines. Each has a copy of the caller's context
     variables, so none sees on whose behalf another is at work. All have ended when this returns: a function that Lambda freezes
     leaves nothing half-way.
+
+    A message about a record that only a newer version of the service understands ends: all messages are hints, and the schedules
+    find the work, that version's too. In the dead letters it would help nobody.
 
     Whatever is wrong with a message is its failure, a body that nobody can read included: nobody may lose it, and so it ends in
     the dead letters. Each failure is logged. Raises when every message failed, which means the same to SQS with and without the
@@ -72,6 +76,16 @@ def _answer(batch: list[SQSRecord], handle: Callable[[str], object]) -> Answer:
     return {"batchItemFailures": _named(batch, results)}
 
 
+def of_newer(body: str, known: str | int | None = None) -> bool:
+    """Whether a message is of a kind that only another version of the service knows: it says a version, and not `known`. It is
+    dropped, and logged: the schedules find what it asks for. A message with a new member alone is none. Raises ValueError."""
+    message = json.loads(body)
+    if not isinstance(message, dict) or message.get("version", known) == known:
+        return False
+    log.warning("a message of another version is dropped: %.*r", _SHOWN, body)
+    return True
+
+
 def fields(body: str, *names: str) -> list[str]:
     """The named text fields of a message. Raises ValueError where one is missing: an unreadable message must not pass for done."""
     message = json.loads(body)
@@ -87,9 +101,19 @@ def _outcome(record: SQSRecord, handle: Callable[[str], object]) -> Exception | 
     try:
         handle(record.body)
     except Exception as error:
+        if _left_to_newer(error):
+            log.warning("message %s is left to the schedules: %s", _id(record), error)
+            return None
         log.exception("message %s failed and comes back: %.*r", _id(record), _SHOWN, record.body)
         return error
     return None
+
+
+def _left_to_newer(error: Exception) -> bool:
+    """Whether nothing else is wrong. The alarm was told where the record was read."""
+    if isinstance(error, Failures):
+        return all(map(_left_to_newer, error.exceptions))
+    return isinstance(error, TooNew)
 
 
 def _named(batch: Sequence[SQSRecord], results: Sequence[Exception | None]) -> list[dict[str, str]]:

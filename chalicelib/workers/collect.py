@@ -11,6 +11,7 @@ from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.wiring import services
+from chalicelib.workers.batches import of_newer
 
 log = logging.getLogger(__name__)
 
@@ -20,6 +21,8 @@ def handle(body: str) -> None:
 
     Whatever goes wrong, the message ends, as with payments (`workers/payout.py`): the move's work is open, and the poll asks again.
     """
+    if of_newer(body):
+        return
     message = json.loads(body)
     try:
         wired = services()
@@ -39,4 +42,4 @@ def handle(body: str) -> None:
 
 
 def _what(message: dict[str, str]) -> str:
-    return message.get("coin_move") or message["move"]
+    return next((message[name] for name in ("coin_move", "move") if message.get(name)), str(message)[:200])

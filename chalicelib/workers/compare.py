@@ -6,8 +6,6 @@ is sent again by the next schedule. Neither sends a message.
 
 from __future__ import annotations
 
-import json
-import logging
 import time
 from functools import partial
 
@@ -16,9 +14,7 @@ from chalicelib.domain.reconciliation import MESSAGE_VERSION
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.retries import Each
 from chalicelib.wiring import services
-from chalicelib.workers.batches import fields
-
-log = logging.getLogger(__name__)
+from chalicelib.workers.batches import fields, of_newer
 
 SECONDS = 240.0
 """How long one call may begin new steps; each ends well within the function's 300 seconds. The schedule asks every 300, too."""
@@ -28,10 +24,9 @@ COMPARING = 3 / 4
 
 def handle(body: str) -> None:
     """Go on as far as there is time. Safe to be asked any number of times, also late. Raises Failures."""
-    realm, slug = fields(body, "realm", "network")
-    if json.loads(body).get("version") != MESSAGE_VERSION:
-        log.warning("a message of another version is dropped: %.200s", body)
+    if of_newer(body, MESSAGE_VERSION):
         return
+    realm, slug = fields(body, "realm", "network")
     wired = services()
     if realm not in wired.settings.realms or (wired.settings.stage == "demo" and wired.demo_resets.busy()):
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import Any
 
 from chalicelib.domain.ids import NetworkId, network_parts, tenant_parts
 from chalicelib.usecases.base.clock import in_realm
@@ -17,6 +18,7 @@ from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.withdrawals.steps import payout_parts
 from chalicelib.wiring import services
+from chalicelib.workers.batches import of_newer
 
 log = logging.getLogger(__name__)
 
@@ -28,38 +30,44 @@ def handle(body: str) -> None:
     the queue's whole visibility timeout. Nothing is lost by that: the withdrawal's work is open, and housekeeping asks again.
     A failure that does not pass by itself is an alarm, every time.
     """
+    if of_newer(body):
+        return
     message = json.loads(body)
     try:
-        wired = services()
-        if wired.settings.stage == "demo" and wired.demo_resets.busy():
-            return  # its withdrawal is about to go; what is made after it is asked for again
-        network = message.get("network") or message.get("line")
-        realm = network_parts(NetworkId(network))[0] if network else tenant_parts(message["tenant"])[1]
-        if put_back(wired.store, realm) is not None:
-            return  # what the wallet has paid is not known; the poll and housekeeping ask again
-        if "stake" in message:
-            with in_realm(network_parts(message["network"])[0]):
-                services().stake_signing.sign(message["network"], message["stake"])
-            return
-        if "move" in message:
-            with in_realm(network_parts(message["network"])[0]):
-                services().wallet_moves.advance(message["network"], message["move"])
-            return
-        if "coin_move" in message:
-            with in_realm(network_parts(message["network"])[0]):
-                services().wallet_coin_moves.advance(message["network"], message["coin_move"])
-            return
-        if "line" in message:
-            with in_realm(realm):
-                _next(NetworkId(message["line"]), message)
-            return
-        with in_realm(realm):
-            handed = "slot" in message
-            services().payouts.pay(message["tenant"], message["id"], int(message.get("slot", "0")), handed=handed)
+        _pay(message)
     except (Unavailable, Conflict) as error:
         log.warning("%s is not paid yet: %s", _what(message), error)
     except Exception:
         log.exception("ALARM %s can not be paid as it stands", _what(message))
+
+
+def _pay(message: dict[str, Any]) -> None:
+    wired = services()
+    if wired.settings.stage == "demo" and wired.demo_resets.busy():
+        return  # its withdrawal is about to go; what is made after it is asked for again
+    network = message.get("network") or message.get("line")
+    realm = network_parts(NetworkId(network))[0] if network else tenant_parts(message["tenant"])[1]
+    if put_back(wired.store, realm) is not None:
+        return  # what the wallet has paid is not known; the poll and housekeeping ask again
+    if "stake" in message:
+        with in_realm(network_parts(message["network"])[0]):
+            wired.stake_signing.sign(message["network"], message["stake"])
+        return
+    if "move" in message:
+        with in_realm(network_parts(message["network"])[0]):
+            wired.wallet_moves.advance(message["network"], message["move"])
+        return
+    if "coin_move" in message:
+        with in_realm(network_parts(message["network"])[0]):
+            wired.wallet_coin_moves.advance(message["network"], message["coin_move"])
+        return
+    if "line" in message:
+        with in_realm(realm):
+            _next(NetworkId(message["line"]), message)
+        return
+    with in_realm(realm):
+        handed = "slot" in message
+        wired.payouts.pay(message["tenant"], message["id"], int(message.get("slot", "0")), handed=handed)
 
 
 def _next(network: NetworkId, message: dict[str, str]) -> None:
@@ -79,4 +87,4 @@ def _next(network: NetworkId, message: dict[str, str]) -> None:
 
 
 def _what(message: dict[str, str]) -> str:
-    return message.get("stake") or message.get("move") or message.get("coin_move") or message["id"]
+    return next((message[name] for name in ("stake", "move", "coin_move", "id", "line") if message.get(name)), str(message)[:200])

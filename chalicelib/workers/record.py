@@ -14,7 +14,7 @@ from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.scanning.sharing import VERSION, Share
 from chalicelib.wiring import services
-from chalicelib.workers.batches import fields
+from chalicelib.workers.batches import fields, of_newer
 
 log = logging.getLogger(__name__)
 
@@ -26,10 +26,9 @@ def handle(body: str) -> None:
     """Record or credit what the message names, as the poll would. Safe to be asked any number of times, and never: the poll does
     what is missing, so nothing here is tried again. A message of another version is dropped. Raises ValueError for one that nobody
     can read."""
-    version, network_name = fields(body, "version", "network")
-    if version != VERSION:
-        log.warning("a share of version %s is left to the poll", version)
+    if of_newer(body, VERSION):
         return
+    _, network_name = fields(body, "version", "network")
     network_id = NetworkId(network_name)
     realm, slug = network_parts(network_id)
     share = Share.read(network_id, json.loads(body))

@@ -10,7 +10,7 @@ from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.wiring import services
-from chalicelib.workers.batches import fields
+from chalicelib.workers.batches import fields, of_newer
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +24,8 @@ def handle(body: str) -> None:
     Raises Unavailable where a node or the store did not answer: the message comes again. The poll scans a range that no worker
     gets on with.
     """
+    if of_newer(body):
+        return
     network_name, name = fields(body, "network", "range")
     network_id = NetworkId(network_name)
     realm, slug = network_parts(network_id)

@@ -51,7 +51,7 @@ def made() -> tuple[set[Any], set[Any]]:
     return blocks, {(each.network, each.name) for each in store.every(Migrated)}
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", pytest.param("after", marks=pytest.mark.sweep)])
 def test_it_goes_on_after_a_cut_at_any_call(shop: Shop, when: When, monkeypatch: pytest.MonkeyPatch) -> None:
     cutter = Cutter()
     install(cutter, monkeypatch)

@@ -212,6 +212,7 @@ class MemoryStore:
         after: str | None = None,
         newest_first: bool = False,
         span: Span = EVERYWHERE,
+        known_only: bool = False,
         **partition: str,
     ) -> Page[Any]:
         wanted = (kind, *(partition[name] for name in KEYS[kind][:-1]))

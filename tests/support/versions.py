@@ -10,14 +10,20 @@ import importlib
 import random
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import boto3
+
+from infra.deployment import index_steps
 from tests.support.stack import Client, Response, Stack
 
 ROOT = Path(__file__).parent.parent.parent
+API = "api"
+"""The function of requests, beside those of the app."""
 REMARK, SAID_BY = "remark", "said_by"
 """Members that the next version adds to an invoice's terms and to each of its payments."""
 TOUCHES = "touches"
@@ -35,6 +41,16 @@ _PAYMENT_END = (
 )
 _EMITTED = "    emitted: int = 0\n    version: int = 1\n"
 _SLOT = "    worth: FiatValue | None = None\n    slot: int = 0\n    version: int = 1\n"
+CHECKING = "checking"
+"""The status that each withdrawal has for half a minute in the next version before it is begun; `CHECKED` says that it had it."""
+CHECKED = "checked"
+SAID = "said"
+"""The member that the next version adds to events, and says to their receivers."""
+INDEX = "by_later"
+"""The index that the next version adds: invoices by `LATER`."""
+_STATUSES = 'WithdrawalStatus = Literal["pending",'
+_STEP = '        if withdrawal.status != "pending":\n            return self._go_on(network, withdrawal)\n'
+_TOLD = "    data: Mapping[str, Any]\n    more:"
 _OPENED = "made = [*unique, *changes, *changed(None, invoice), Open(expiry_work(invoice)), *news.emit()]"
 
 ADDITIONS: tuple[tuple[str, str, str], ...] = (
@@ -52,6 +68,48 @@ ADDITIONS: tuple[tuple[str, str, str], ...] = (
         "usecases/invoices/status.py",
         "late_worth=_late_worth(before, old, new), version=version_after(before)).settled()",
         f"late_worth=_late_worth(before, old, new), version=version_after(before), {TOUCHES}=before.{TOUCHES} + 1).settled()",
+    ),
+    # A status: a worker finds a withdrawal pending and leaves it so; the one that takes it up again goes on.
+    ("domain/withdrawals/withdrawals.py", _STATUSES, f'{_STATUSES} "{CHECKING}",'),
+    ("domain/withdrawals/withdrawals.py", f"    {TOUCHES}: int = 0\n", f"    {TOUCHES}: int = 0\n    {CHECKED}: bool = False\n"),
+    (
+        "domain/withdrawals/withdrawals.py",
+        '    "pending": frozenset({',
+        f'    "{CHECKING}": frozenset(),\n    "pending": frozenset({{',
+    ),
+    ("domain/audit/withdrawals.py", '    "pending": (None,),\n', f'    "pending": (None,),\n    "{CHECKING}": (None,),\n'),
+    (
+        "domain/audit/open_work.py",
+        'if w.status in ("pending", "processing")]',
+        f'if w.status in ("pending", "processing", "{CHECKING}")]',
+    ),
+    (
+        "usecases/withdrawals/payout_line.py",
+        'status in ("pending", "processing") and',
+        f'status in ("pending", "processing", "{CHECKING}") and',
+    ),
+    (
+        "usecases/withdrawals/retry_idle.py",
+        'order = ready_order(tenant, now) if before.status == "pending" else',
+        f'order = ready_order(tenant, now) if before.status in ("pending", "{CHECKING}") else',
+    ),
+    (
+        "usecases/withdrawals/retry_idle.py",
+        'payout_work(after) if before.status == "pending" else None',
+        f'payout_work(after) if before.status in ("pending", "{CHECKING}") else None',
+    ),
+    (
+        "usecases/payouts/account_payouts.py",
+        _STEP,
+        f'        if withdrawal.status == "pending" and not withdrawal.{CHECKED}:\n'
+        "            from chalicelib.domain.versions import next_version\n\n"
+        f'            self._store.commit([Save(replace(next_version(withdrawal), status="{CHECKING}"))])\n'
+        '            return "waiting"\n'
+        f'        if withdrawal.status == "{CHECKING}":\n'
+        "            from chalicelib.domain.versions import next_version\n\n"
+        f'            withdrawal = replace(next_version(withdrawal), status="pending", {CHECKED}=True)\n'
+        "            self._store.commit([Save(withdrawal)])\n"
+        f"{_STEP}",
     ),
     # Members of nested values.
     ("domain/invoices/terms.py", _TERMS_END, _TERMS_END.replace("\n\n", f'\n    {REMARK}: str = "next"\n\n', 1)),
@@ -76,6 +134,15 @@ ADDITIONS: tuple[tuple[str, str, str], ...] = (
         "        from chalicelib.domain.work import Work, lane_of\n\n"
         f'        echo = Open(Work("{ECHO}", lane_of(invoice.id), "", invoice.id))\n'
         f"        {_OPENED}\n        made += [Save(Note(invoice.tenant, invoice.id)), echo]",
+    ),
+    # A member of events, and of what is sent of them.
+    ("domain/webhooks/events.py", _TOLD, _TOLD.replace("    more:", f'    {SAID}: str = ""\n    more:')),
+    ("usecases/base/outbox.py", "sequence, self.at, told))", f'sequence, self.at, told, {SAID}="next"))'),
+    (
+        "domain/webhooks/endpoints.py",
+        '"timestamp": timestamp, "sequence": event.sequence}\n',
+        '"timestamp": timestamp, "sequence": event.sequence}\n'
+        f'    content |= {{"{SAID}": event.{SAID}}} if event.{SAID} else {{}}\n',
     ),
     # A member of messages.
     ("store/queues.py", "MessageBody=json.dumps(body), **extra", 'MessageBody=json.dumps({**body, "next": "1"}), **extra'),
@@ -157,8 +224,8 @@ def _replace(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 class BothVersions(Stack):
-    """A stack whose requests and functions are each one version's: the next one's by the chance `share`, which `toss` draws.
-    Invoices are made by the next version, which adds to them."""
+    """A stack whose requests and functions are each one version's: the next one's by the chance `share`, which `toss` draws, or by
+    the function's name where they are `split`. Invoices are made by the next version, which adds to them, unless they are split."""
 
     def __init__(self, stack: Stack, after: Version, toss: random.Random) -> None:
         super().__init__(stack.aws, stack.app, stack.keys)
@@ -166,12 +233,16 @@ class BothVersions(Stack):
         with after.active():
             self._next = Client(after.app, stack.aws.settings.stage)
         self.share = 0.5
+        self.split: Callable[[str], bool] | None = None
+        """Whether a function is the next version's, by its name; `API` is that of requests."""
+        self.adds = True
+        """Whether the next version makes the invoices."""
         self.calls = {"this": 0, "next": 0}
         self.app = _Tossed(stack.app, self)
 
-    def turn(self, *, later: bool = False) -> Version | None:
+    def turn(self, name: str, *, later: bool = False) -> Version | None:
         """Whose turn it is, the next version's with `later`; None is this version."""
-        after = later or self._toss.random() < self.share
+        after = self.split(name) if self.split is not None else later or self._toss.random() < self.share
         self.calls["next" if after else "this"] += 1
         if not after:
             return None
@@ -180,8 +251,17 @@ class BothVersions(Stack):
         self.after.shift(services().clock.shift_ms)
         return self.after
 
+    @contextmanager
+    def deployed(self) -> Iterator[None]:
+        """Each function is the next version's: the deploy is done."""
+        split, self.split = self.split, lambda _: True
+        try:
+            yield
+        finally:
+            self.split = split
+
     def call(self, *asked: Any, **more: Any) -> Response:
-        version = self.turn(later=asked[:2] == ("POST", "/v1/invoices"))
+        version = self.turn(API, later=self.adds and asked[:2] == ("POST", "/v1/invoices"))
         if version is None:
             return self._stack.call(*asked, **more)
         with version.active():
@@ -198,10 +278,55 @@ class _Tossed:
     @staticmethod
     def _tossed(name: str, app: Any, both: BothVersions) -> Any:
         def call(event: Any, context: Any) -> Any:
-            version = both.turn()
+            version = both.turn(name)
             if version is None:
                 return app.handler_map[name](event, context)
             with version.active():
                 return version.app.handler_map[name](event, context)
 
         return call
+
+
+# ---- The next version's index --------------------------------------------------------------------------------------------------
+
+
+def template_of_next() -> str:
+    """The template with one index more. Raises AssertionError where there is no place for it."""
+    text = (ROOT / "infra" / "template.yaml").read_text(encoding="utf-8")
+    found = {name: properties for name, properties in index_steps._tables(text).items() if "-records" in _named(properties)}
+    ((logical, properties),) = found.items()
+    wanted = {
+        name: index_steps._plain(index_steps._of(properties, name)) for name in ("AttributeDefinitions", "GlobalSecondaryIndexes")
+    }
+    keys = [{"AttributeName": LATER, "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
+    index = {"IndexName": INDEX, "KeySchema": keys, "Projection": {"ProjectionType": "KEYS_ONLY"}}
+    wanted["AttributeDefinitions"].append({"AttributeName": LATER, "AttributeType": "S"})
+    wanted["GlobalSecondaryIndexes"].append(index)
+    return index_steps._with(text, {logical: wanted})
+
+
+def _named(properties: Any) -> str:
+    return str(index_steps._of(properties, "TableName").value)
+
+
+def bring_indexes(text: str, stage: str) -> int:
+    """Bring the tables' indexes to what a template says, as CloudFormation does with each template of the way; how many came or
+    went. Raises AssertionError where one template makes or removes more than one of a table."""
+    dynamodb, changed = boto3.client("dynamodb"), 0
+    for template in index_steps.steps(text, stage, partial(index_steps.table_of, dynamodb)):
+        for properties in index_steps._tables(template).values():
+            name = index_steps._name(properties, stage)
+            standing = index_steps.table_of(dynamodb, name)
+            wanted = index_steps._plain(index_steps._of(properties, "GlobalSecondaryIndexes")) or []
+            if standing is None:
+                continue
+            before = {each.name for each in standing.indexes}
+            updates: list[Any] = [{"Create": each} for each in wanted if each["IndexName"] not in before]
+            gone = before - {each["IndexName"] for each in wanted}
+            updates += [{"Delete": {"IndexName": each}} for each in gone]
+            assert len(updates) <= 1, "DynamoDB makes or removes one index in an update"
+            if updates:
+                types = index_steps._plain(index_steps._of(properties, "AttributeDefinitions"))
+                dynamodb.update_table(TableName=name, AttributeDefinitions=types, GlobalSecondaryIndexUpdates=updates)
+                changed += 1
+    return changed

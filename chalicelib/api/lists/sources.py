@@ -1,7 +1,8 @@
 """Sources of a list's entries, in the order of their keys: one partition of a table, or indexes.
 
 Of an index only keys are read, and the records behind the page alone. Several values of one field are merged; what several
-fields ask for is what their lists have in common.
+fields ask for is what their lists have in common. A record in a form that only a newer version of the service knows is left out,
+with an alarm: one that is shown wrongly would be worse, and a merchant's whole list must not wait for it.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ class Partition:
                 after=after,
                 newest_first=self.newest_first,
                 span=self.span,
+                known_only=True,
                 **self.fields,
             )
             self.meter.records(len(page.items))
@@ -165,7 +167,7 @@ class Indexed:
             resume = places[limit - 1].position if len(places) > limit else walk.passed or after
             places = places[:limit]
         self.meter.records(len(places))
-        records = self.store.at(places)
+        records = self.store.at(places, known_only=True)
         return Chunk([(place.position, record) for place, record in zip(places, records, strict=True)], more, resume)
 
     def skip(self, count: int) -> Skipped:

@@ -141,9 +141,11 @@ def event_record(event: Event, timestamp: str, now: int) -> EventRecord:
 
     The body is what ECMAScript's JSON.stringify would write of the same value (ECMA-262 section 25.5.2: no blanks, nothing
     escaped that need not be, whole numbers without ".0"): many receivers check the signature over `JSON.stringify(parsed)`
-    instead of the bytes. Raises ValueError for NaN and infinities, TypeError for what JSON has no form for.
+    instead of the bytes. What a newer version added to the event is in it as that version says it (`Event.more`). Raises ValueError
+    for NaN and infinities, TypeError for what JSON has no form for.
     """
     content = {"id": event.id, "event": event.name, "data": event.data, "timestamp": timestamp, "sequence": event.sequence}
+    content |= {name: said for name, said in event.more.items() if name not in content}
     body = json.dumps(_whole_numbers(content), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     body = _LONE_SURROGATE.sub(lambda half: f"\\u{ord(half.group()):04x}", body)
     return EventRecord(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib.domain.ids import AssetId, TenantId, asset_parts, network_parts
+from chalicelib.domain.versions import OF_NEWER
 
 EVENT_NAMES: tuple[str, ...] = (
     "transaction.detected", "transaction.confirmed", "transaction.orphaned",
@@ -49,7 +50,8 @@ class Event:
     """`data` is the public record as it was at that moment, with `previous_status` where its status changed; `sequence` counts
     the events of `object_id` from 1. Events of one transaction have ids in the order in which they were told.
 
-    `at` is in milliseconds since 1970.
+    `at` is in milliseconds since 1970. `more` are members that only a newer version of the service knows: it told them to the
+    receivers, so they are members of the body under their names. What a newer version does not tell has its place elsewhere.
     """
 
     id: str
@@ -59,6 +61,7 @@ class Event:
     sequence: int
     at: int
     data: Mapping[str, Any]
+    more: Mapping[str, Any] = field(default_factory=dict, metadata=OF_NEWER)
 
 
 def balance_object(asset: AssetId) -> str:

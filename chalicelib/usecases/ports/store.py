@@ -92,9 +92,13 @@ class Store(Protocol):
         after: str | None = None,
         newest_first: bool = False,
         span: Span = EVERYWHERE,
+        known_only: bool = False,
         **partition: str,
     ) -> Page[R]:
-        """The records of one partition in the order of their sort keys (for ids: of creation), without archived ones."""
+        """The records of one partition in the order of their sort keys (for ids: of creation), without archived ones.
+
+        With `known_only` one in a form that only a newer version knows is left out, with an alarm; else TooNew is raised.
+        """
         ...
 
     def places(
@@ -103,8 +107,9 @@ class Store(Protocol):
         """Up to `limit` entries of a list behind the position `after`. A change is seen in lists a moment after its commit."""
         ...
 
-    def at(self, places: Sequence[Place], /) -> list[Any]:
-        """The records at these places, None where one is gone. Strongly consistent, 100 a round trip."""
+    def at(self, places: Sequence[Place], /, *, known_only: bool = False) -> list[Any]:
+        """The records at these places, None where one is gone. Strongly consistent, 100 a round trip. `known_only` as in `page`:
+        None for what is left out."""
         ...
 
     def count(

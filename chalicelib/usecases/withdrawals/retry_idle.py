@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Generic, TypeVar
 
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import newer_state, next_version
 from chalicelib.domain.webhooks.leases import SweepCursor
 from chalicelib.domain.withdrawals.payout_line import (
     BEFORE_LINES,
@@ -129,10 +129,11 @@ class IdleRetries:
             log.info("%s: another run of the sweep was first", cursor.id)
 
     def _put_in_line(self, work: Work, now: int) -> Work | None:
-        """Its place in line; None where it left its place meanwhile, or was begun: that is asked for by name."""
+        """Its place in line; None where it left its place meanwhile, or was begun: that is asked for by name. None too where its
+        withdrawal is in a state that only a newer version knows, so that others do not wait for it."""
         tenant, withdrawal_id = payout_parts(work)
         before = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
-        if before is None or payout_work(before) != work:
+        if before is None or payout_work(before) != work or newer_state(before) is not None:
             return None
         order = ready_order(tenant, now) if before.status == "pending" else aside_order(before, now)
         after = replace(next_version(before), line=order)

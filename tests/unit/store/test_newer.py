@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from chalicelib.domain.invoices.invoices import ExternalId, Invoice, Payment
 from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.invoices.terms import Terms
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.webhooks.endpoints import event_record
+from chalicelib.domain.webhooks.events import Event
+from chalicelib.domain.work import OutboxRow
 from chalicelib.settings import Settings
 from chalicelib.store import archive, codec, commit, newer, schema
 from chalicelib.store.models import Models
@@ -290,3 +294,26 @@ def test_elements_keep_theirs_whatever_goes_comes_moves_and_changes(added: list[
     theirs = {payments[n].deposit: added[n] for n in left}
     assert found == [{**codec.plain(each), **theirs.get(each.deposit, {})} for each in now]
     assert codec.shaped(hint, found) == tuple(now)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_event_says_what_a_newer_version_said_of_it(models: Models, packed: bool) -> None:
+    """A relay of this version tells it, and does not know the member."""
+    models._settings = Settings(stage="test", packed_records=packed)
+    event = Event("evt_1", OPEN.tenant, "invoice.created", "inv_1", 1, 5, {"id": "inv_1"})
+    item = models.item(OutboxRow("out_1", 5, (event,))).serialize()
+    (mine,) = json.loads(zlib.decompress(item["packed"]["B"]) if packed else item["events"]["S"])
+    assert "more" not in mine
+    text = json.dumps([{**mine, "trace": {"hops": [1, {"at": 2.0}]}, "timestamp": "of another"}])
+    if packed:
+        item["packed"]["B"] = zlib.compress(text.encode())
+    else:
+        item["events"]["S"] = text
+    (told,) = read(models, {**item, "mood": {"S": "calm"}}, OutboxRow).events
+    assert told == replace(event, more={"trace": {"hops": [1, {"at": 2.0}]}, "timestamp": "of another"})
+    assert event_record(told, "2026-01-02", 5).body == (
+        '{"id":"evt_1","event":"invoice.created","data":{"id":"inv_1"},"timestamp":"2026-01-02","sequence":1,"trace":{"hops":[1,{"at":2}]}}'
+    )
+    (again,) = json.loads(models.of(OutboxRow).f_events.serialize((told,)))
+    assert again == json.loads(text)[0]
+    assert event_record(event, "x", 5).body == event_record(replace(event, more={}), "x", 5).body
