@@ -63,6 +63,13 @@ def only(aws: int, names: dict[str, tuple[str, int]]) -> None:
     socket.socket.connect = connected  # type: ignore[method-assign,assignment]
 
 
+def peak_mb() -> float:
+    """The most memory that this program has had. What getrusage tells includes the program that started it, until its exec."""
+    with open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123 - no more imports than it needs: they count
+        found = next(line for line in file if line.startswith("VmHWM:"))
+    return int(found.split()[1]) / 1024
+
+
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -70,7 +77,7 @@ def main() -> None:
 
     def answer(content: dict[str, Any]) -> None:
         used = resource.getrusage(resource.RUSAGE_SELF)
-        content["memory_mb"] = used.ru_maxrss / 1024
+        content["memory_mb"] = peak_mb()
         content["cpu"] = used.ru_utime + used.ru_stime
         answers.write(json.dumps(content) + "\n")
         answers.flush()

@@ -94,7 +94,9 @@ def start(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def test_a_function_has_its_own_settings_and_nothing_of_this_machine(start: Callable[..., Process]) -> None:
-    found = start("told", seconds=7.0).call({"a": 1}, invocation=3)
+    process = start("told", seconds=7.0)
+    found = process.call({"a": 1}, invocation=3)
+    assert 5 < process.memory_mb < 60, "its own memory, not that of what started it"
     assert (found["event"], found["handler"], found["own"], found["others"]) == ({"a": 1}, "handlers.told", "yes", False)
     assert 5000 < found["left"] <= 7000
     assert found["trace"].endswith(":3")
