@@ -19,6 +19,7 @@ from typing import Any
 import boto3
 
 from infra.deployment import index_steps
+from infra.deployment.template_nodes import named, of, plain, properties_of, replaced, resources, type_of
 from tests.support.stack import Client, Response, Stack
 
 ROOT = Path(__file__).parent.parent.parent
@@ -293,20 +294,22 @@ class _Tossed:
 def template_of_next() -> str:
     """The template with one index more. Raises AssertionError where there is no place for it."""
     text = (ROOT / "infra" / "template.yaml").read_text(encoding="utf-8")
-    found = {name: properties for name, properties in index_steps._tables(text).items() if "-records" in _named(properties)}
+    found = {name: properties for name, properties in _tables(text).items() if "-records" in _named(properties)}
     ((logical, properties),) = found.items()
-    wanted = {
-        name: index_steps._plain(index_steps._of(properties, name)) for name in ("AttributeDefinitions", "GlobalSecondaryIndexes")
-    }
+    wanted = {name: plain(of(properties, name)) for name in ("AttributeDefinitions", "GlobalSecondaryIndexes")}
     keys = [{"AttributeName": LATER, "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
     index = {"IndexName": INDEX, "KeySchema": keys, "Projection": {"ProjectionType": "KEYS_ONLY"}}
     wanted["AttributeDefinitions"].append({"AttributeName": LATER, "AttributeType": "S"})
     wanted["GlobalSecondaryIndexes"].append(index)
-    return index_steps._with(text, {logical: wanted})
+    return replaced(text, {logical: wanted})
+
+
+def _tables(text: str) -> dict[str, Any]:
+    return {name: properties_of(each) for name, each in resources(text).items() if type_of(each) == "AWS::DynamoDB::Table"}
 
 
 def _named(properties: Any) -> str:
-    return str(index_steps._of(properties, "TableName").value)
+    return str(of(properties, "TableName").value)
 
 
 def bring_indexes(text: str, stage: str) -> int:
@@ -314,10 +317,10 @@ def bring_indexes(text: str, stage: str) -> int:
     went. Raises AssertionError where one template makes or removes more than one of a table."""
     dynamodb, changed = boto3.client("dynamodb"), 0
     for template in index_steps.steps(text, stage, partial(index_steps.table_of, dynamodb)):
-        for properties in index_steps._tables(template).values():
-            name = index_steps._name(properties, stage)
+        for properties in _tables(template).values():
+            name = named(of(properties, "TableName"), stage)
             standing = index_steps.table_of(dynamodb, name)
-            wanted = index_steps._plain(index_steps._of(properties, "GlobalSecondaryIndexes")) or []
+            wanted = plain(of(properties, "GlobalSecondaryIndexes")) or []
             if standing is None:
                 continue
             before = {each.name for each in standing.indexes}
@@ -326,7 +329,7 @@ def bring_indexes(text: str, stage: str) -> int:
             updates += [{"Delete": {"IndexName": each}} for each in gone]
             assert len(updates) <= 1, "DynamoDB makes or removes one index in an update"
             if updates:
-                types = index_steps._plain(index_steps._of(properties, "AttributeDefinitions"))
+                types = plain(of(properties, "AttributeDefinitions"))
                 dynamodb.update_table(TableName=name, AttributeDefinitions=types, GlobalSecondaryIndexUpdates=updates)
                 changed += 1
     return changed
