@@ -18,8 +18,8 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from chalicelib.chains.comparing import NodeReader, asked_at_once, compared, drop_unbelievable, evidence, tolerated
 from chalicelib.chains.held import full
+from chalicelib.chains.node_comparison import NodeReader, asked_at_once, compared, drop_unbelievable, evidence, tolerated
 from chalicelib.chains.providers import Health, in_order
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer

@@ -96,7 +96,7 @@ class Balance:
     """A merchant's balance of one asset, in units. Always the sum of the journal's postings to the three purses.
 
     `pending` is seen on the chain and not credited yet: no posting stands behind it. Only an earlier version counts it here; the
-    rest lies in shards beside the totals of invoices, and reads add all of it up (`usecases.base.awaited`). `received` has what was
+    rest lies in shards beside the totals of invoices, and reads add all of it up (`awaited_deposits`). `received` has what was
     credited on each of the last days (`domain.deposits.received`); None before the first deposit.
     """
 

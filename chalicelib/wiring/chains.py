@@ -128,7 +128,7 @@ class ChainWiring:
         nodes = self._nodes.nodes(network, impatient)
         if len(nodes) == 1:
             return self.reader_over(network, nodes[0].transport)
-        from chalicelib.chains.comparing import NodeReader
+        from chalicelib.chains.node_comparison import NodeReader
         from chalicelib.chains.quorum import QuorumReader
 
         return QuorumReader(network, [NodeReader(self.reader_over(network, node.transport), node.health) for node in nodes])

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.ledger import Balance
     from chalicelib.store.access import Access
     from chalicelib.usecases.merchants.api_keys import ApiKeys
-    from chalicelib.usecases.merchants.directory import Directory
+    from chalicelib.usecases.merchants.merchants import Directory
     from chalicelib.usecases.merchants.settings import MerchantSettingsService
     from chalicelib.usecases.merchants.shop import Shops
     from chalicelib.usecases.merchants.source_limits import SourceLimits
@@ -49,7 +49,7 @@ class MerchantWiring:
 
     @cached_property
     def directory(self) -> Directory:
-        from chalicelib.usecases.merchants.directory import Directory
+        from chalicelib.usecases.merchants.merchants import Directory
 
         return Directory(self._parts.store, self._parts.clock)
 
@@ -67,6 +67,6 @@ class MerchantWiring:
 
     def balances(self, tenant: TenantId) -> list[Balance]:
         """Every balance that the merchant ever had, as it is shown."""
-        from chalicelib.usecases.base.awaited import balances_of
+        from chalicelib.usecases.base.awaited_deposits import balances_of
 
         return balances_of(self._parts.store, tenant)

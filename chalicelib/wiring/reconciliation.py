@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.usecases.reconciliation.cold_adjusting import ColdAdjusting
-    from chalicelib.usecases.reconciliation.looks import Looks
+    from chalicelib.usecases.reconciliation.comparisons import Looks
     from chalicelib.usecases.reconciliation.reports import Reconciliations
     from chalicelib.usecases.reconciliation.run import ReconciliationRun
     from chalicelib.wiring.chains import ChainWiring

@@ -24,9 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from chalicelib.chains.comparing import NodeReader  # noqa: E402
 from chalicelib.chains.evm.logs import LogReader  # noqa: E402
 from chalicelib.chains.evm.reader import EvmReader  # noqa: E402
+from chalicelib.chains.node_comparison import NodeReader  # noqa: E402
 from chalicelib.chains.providers import Health, Heard  # noqa: E402
 from chalicelib.chains.quorum import QuorumReader  # noqa: E402
 from chalicelib.chains.rpc import JsonRpc  # noqa: E402

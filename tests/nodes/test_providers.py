@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
-from chalicelib.chains.comparing import NodeReader
 from chalicelib.chains.evm.logs import LogReader
 from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.reader import EvmReader
+from chalicelib.chains.node_comparison import NodeReader
 from chalicelib.chains.providers import Health, Node, Providers
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rpc import JsonRpc

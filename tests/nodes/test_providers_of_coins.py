@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from chalicelib.chains.comparing import NodeReader
+from chalicelib.chains.node_comparison import NodeReader
 from chalicelib.chains.providers import Health
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.domain.catalogue.catalogue import Network

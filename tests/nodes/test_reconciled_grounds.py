@@ -10,8 +10,8 @@ import boto3
 import pytest
 
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.comparing import NodeReader
 from chalicelib.chains.evm.reader import EvmReader
+from chalicelib.chains.node_comparison import NodeReader
 from chalicelib.chains.providers import Health
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rpc import RpcError

@@ -30,7 +30,7 @@ def peak_mb() -> int:
 def reader_of(family: str, url: str) -> tuple[Any, tuple[str, ...]]:
     networks = {network.slug: network for network in default_networks("live")}
     if family == "two":
-        from chalicelib.chains.comparing import NodeReader
+        from chalicelib.chains.node_comparison import NodeReader
         from chalicelib.chains.providers import Health
         from chalicelib.chains.quorum import QuorumReader
 

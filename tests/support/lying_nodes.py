@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.chains.comparing import NodeReader
+from chalicelib.chains.node_comparison import NodeReader
 from chalicelib.chains.providers import Health
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.domain.chain import Receipt

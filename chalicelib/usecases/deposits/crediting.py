@@ -16,7 +16,7 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.versions import next_version
-from chalicelib.usecases.base.awaited import Owned, awaiting, balance_keys, owned_of
+from chalicelib.usecases.base.awaited_deposits import Owned, awaiting, balance_keys, owned_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views, views_now

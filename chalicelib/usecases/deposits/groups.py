@@ -29,7 +29,7 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.invoices.totals import InvoiceTotals
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking
-from chalicelib.usecases.base.awaited import Owned, awaiting, balance_keys, owned_of
+from chalicelib.usecases.base.awaited_deposits import Owned, awaiting, balance_keys, owned_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import views_now
 from chalicelib.usecases.deposits.crediting import DepositCrediting, Step

@@ -18,7 +18,7 @@ from chalicelib.domain.ledger import JournalEntry, WalletBalance
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.webhooks.events import balance_object
 from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.base.awaited import Owned, awaiting, balance_keys, owned_of, shown
+from chalicelib.usecases.base.awaited_deposits import Owned, awaiting, balance_keys, owned_of, shown
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.invoices.pieces import within_reach

@@ -23,7 +23,7 @@ from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Beside, Post
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.reconciliation.looks import Looks
+from chalicelib.usecases.reconciliation.comparisons import Looks
 from chalicelib.usecases.wallets.booked import booked_at
 from chalicelib.usecases.wallets.lookup import wallet_at
 from chalicelib.usecases.wallets.utxos import pays_from_coins

@@ -36,7 +36,7 @@ from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.ports.store import Span
-from chalicelib.usecases.reconciliation.looks import Looks
+from chalicelib.usecases.reconciliation.comparisons import Looks
 from chalicelib.usecases.reconciliation.reports import parts_of
 from chalicelib.usecases.reconciliation.sweeps import swept_since
 from chalicelib.usecases.reconciliation.walk import Walk

@@ -19,7 +19,7 @@ from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet, Watched
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.reconciliation import PARTS, Comparison, Place
 from chalicelib.usecases.base.network_context import NetworkContext
-from chalicelib.usecases.reconciliation.looks import Looks
+from chalicelib.usecases.reconciliation.comparisons import Looks
 
 MOST_PLACES = 5_000
 """Places that one step looks at: if all of them differ, their parts are one transaction."""

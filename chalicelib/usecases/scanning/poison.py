@@ -1,7 +1,7 @@
 """Payments that can not be stored for a reason of their own, such as an archived invoice that can not be read back.
 
 The others of the block are stored all the same, and the network goes on: anybody can pay any of our addresses, and would stop it.
-What is left over waits for a rescan of the block (`leftovers.py`), which tries it with each poll and fails loudly.
+What is left over waits for a rescan of the block (`leftover_rescans.py`), which tries it with each poll and fails loudly.
 """
 
 from __future__ import annotations

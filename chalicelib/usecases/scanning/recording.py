@@ -32,7 +32,7 @@ from chalicelib.usecases.deposits.returned_payments import owner_of
 from chalicelib.usecases.ports.changes import AtEpoch, AtPart, Conflict, Dropped
 from chalicelib.usecases.ports.failures import Contradiction
 from chalicelib.usecases.scanning.block_lists import list_deposits, to_begin
-from chalicelib.usecases.scanning.leftovers import Leftovers
+from chalicelib.usecases.scanning.leftover_rescans import Leftovers
 from chalicelib.usecases.scanning.matching import Matcher, from_others
 from chalicelib.usecases.scanning.poison import Poison
 from chalicelib.usecases.scanning.recording_lanes import Lane, lane_of, member_lane, rounds

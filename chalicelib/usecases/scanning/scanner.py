@@ -28,7 +28,7 @@ from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.ports.queues import ScanQueue
 from chalicelib.usecases.scanning.backlog import Backlog
 from chalicelib.usecases.scanning.confirming import Confirming
-from chalicelib.usecases.scanning.leftovers import Leftovers
+from chalicelib.usecases.scanning.leftover_rescans import Leftovers
 from chalicelib.usecases.scanning.recording import Recorder
 from chalicelib.usecases.scanning.reorganisations import Reorganisations, batch_blocks
 from chalicelib.usecases.scanning.sharing import Share, Sharing

@@ -14,7 +14,7 @@ and one that fails leaves the others running:
   stopped. All of them are seen in one minute, and one more for each 100,000 rows or so (`BEHIND_MS` at 60 ms for a thousand). So
   long a delivery behind the backlog of others may wait for its message.
 - Endpoints that are paused no more, and have parked deliveries still (`unheld_sweep.py`).
-- Endpoints with a lookout: first deliveries that were due a minute ago, which are in no index (`late_lines.py`).
+- Endpoints with a lookout: first deliveries that were due a minute ago, which are in no index (`late_deliveries.py`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Page, Span, Store
 from chalicelib.usecases.webhooks.due_lanes import GRACE_MS, KNOWN_MS, lanes_in_turn
 from chalicelib.usecases.webhooks.due_messages import DueMessages
-from chalicelib.usecases.webhooks.late_lines import LateLines, Together
+from chalicelib.usecases.webhooks.late_deliveries import LateLines, Together
 from chalicelib.usecases.webhooks.unheld_sweep import UnheldSweep
 
 log = logging.getLogger(__name__)

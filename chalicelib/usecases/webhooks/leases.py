@@ -31,7 +31,7 @@ from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.secrets import Opener
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.webhooks.deliveries import Accepted, Deliveries, Sent
-from chalicelib.usecases.webhooks.looks import DueReads, Look
+from chalicelib.usecases.webhooks.due_deliveries import DueReads, Look
 from chalicelib.usecases.webhooks.notices import well_again
 from chalicelib.usecases.webhooks.ordering import Ordering
 from chalicelib.usecases.webhooks.recording import Made, Recording, Tried

@@ -26,7 +26,7 @@ from chalicelib.domain.withdrawals.limits import DAY_MS, MONTH_MS, MOST_OWN, Pai
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id, limit_of
 from chalicelib.domain.withdrawals.withdrawals import Priority, fee_at
 from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.base.awaited import Owned, balance_keys, owned_of
+from chalicelib.usecases.base.awaited_deposits import Owned, balance_keys, owned_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import is_service, token_contracts, unwatched, unwatched_words

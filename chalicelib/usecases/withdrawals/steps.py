@@ -23,7 +23,7 @@ from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order, pay
 from chalicelib.domain.withdrawals.withdrawals import FeeWait, PaymentOrder, Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work, time_order
 from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.base.awaited import shown, with_awaited
+from chalicelib.usecases.base.awaited_deposits import shown, with_awaited
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views, views_now
 from chalicelib.usecases.ports.addresses import AddressRules

@@ -15,7 +15,7 @@ from chalicelib.domain.invoices.totals import InvoiceTotals, awaited_key
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.endpoints import EventRecord
-from chalicelib.usecases.base.awaited import with_awaited
+from chalicelib.usecases.base.awaited_deposits import with_awaited
 from chalicelib.usecases.ports.changes import Add, Save
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services

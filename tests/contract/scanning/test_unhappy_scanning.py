@@ -15,7 +15,7 @@ from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.scanning.rescans import Rescan
 from chalicelib.usecases.ports.failures import Contradiction, Halted, Unavailable
-from chalicelib.usecases.scanning.leftovers import PATIENCE_MS
+from chalicelib.usecases.scanning.leftover_rescans import PATIENCE_MS
 from chalicelib.usecases.scanning.reorganisations import BATCH_BLOCKS
 from chalicelib.wiring import services
 from chalicelib.workers import poll

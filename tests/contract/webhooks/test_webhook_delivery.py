@@ -21,7 +21,7 @@ from chalicelib.domain.work import LANES, Command, OutboxRow, Work, as_one_item,
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.changes import Close, Conflict, Emit, Open, Save
 from chalicelib.usecases.webhooks.due_lanes import GRACE_MS, KNOWN_MS
-from chalicelib.usecases.webhooks.late_lines import LateLines
+from chalicelib.usecases.webhooks.late_deliveries import LateLines
 from chalicelib.usecases.webhooks.leases import in_threads
 from chalicelib.usecases.webhooks.lookouts import PERIOD_MS, lookout_work
 from chalicelib.usecases.webhooks.relay import Relay

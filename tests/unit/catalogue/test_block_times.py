@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.chains.comparing import TOLERATED_SECONDS, tolerated
+from chalicelib.chains.node_comparison import TOLERATED_SECONDS, tolerated
 from chalicelib.domain.catalogue.catalogue import Network, corrected, default_networks
 from chalicelib.usecases.scanning.scanner import STARTED_AGO
 

@@ -15,10 +15,10 @@ import pytest
 
 from chalicelib.chains import held, rpc
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.comparing import NodeReader
 from chalicelib.chains.evm import reader as evm_reader
 from chalicelib.chains.evm.logs import LogReader
 from chalicelib.chains.evm.reader import EvmReader
+from chalicelib.chains.node_comparison import NodeReader
 from chalicelib.chains.providers import Health, Heard
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rows import Rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.chains.comparing import NodeReader
+from chalicelib.chains.node_comparison import NodeReader
 from chalicelib.chains.providers import COOL_DOWN, MOST_COOL_DOWN, Health, Node, Providers
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rpc import RpcError, TooMuch

@@ -17,11 +17,11 @@ import orjson
 import pytest
 
 from chalicelib.chains import rpc as rpc_module
-from chalicelib.chains.comparing import NodeReader
 from chalicelib.chains.evm import tracing
 from chalicelib.chains.evm.logs import LogReader
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.evm.tracing import Tracer
+from chalicelib.chains.node_comparison import NodeReader
 from chalicelib.chains.providers import Health
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rpc import JsonRpc, Limited, Request, RpcError

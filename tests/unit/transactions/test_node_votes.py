@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.chains.comparing import NodeReader
+from chalicelib.chains.node_comparison import NodeReader
 from chalicelib.chains.providers import Health, Heard, electorate
 from chalicelib.chains.quorum import QuorumReader
 from chalicelib.chains.rpc import NotServed, RpcError, TooMuch

@@ -18,7 +18,7 @@ from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.webhooks.due_lanes import GRACE_MS
 from chalicelib.usecases.webhooks.due_sweep import DueSweep
-from chalicelib.usecases.webhooks.late_lines import LONG_MS
+from chalicelib.usecases.webhooks.late_deliveries import LONG_MS
 from chalicelib.usecases.webhooks.lookouts import PERIOD_MS, lookout_work
 from chalicelib.usecases.webhooks.relay import Relay
 from tests.support.memory_store import Cuts

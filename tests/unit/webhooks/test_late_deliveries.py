@@ -18,7 +18,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.webhooks.deliveries import Answer
 from chalicelib.usecases.webhooks.due_lanes import GRACE_MS, KNOWN_MS
 from chalicelib.usecases.webhooks.due_sweep import DueSweep
-from chalicelib.usecases.webhooks.late_lines import LOOKOUTS_MS, LateLines
+from chalicelib.usecases.webhooks.late_deliveries import LOOKOUTS_MS, LateLines
 from chalicelib.usecases.webhooks.leases import in_threads
 from chalicelib.usecases.webhooks.lookouts import LATE_MS, PERIOD_MS, lookout_work
 from tests.support.memory_store import Cuts
