@@ -12,7 +12,7 @@ from chalicelib.domain.addresses.index_pools import STEP, Indexes
 from chalicelib.usecases.ports.failures import Exhausted
 from chalicelib.wiring import services
 from tests.concurrency.conftest import at_once
-from tests.support.index_pools import parameter, recorded, row
+from tests.support.index_pools import parameter, row
 from tests.support.stack import Stack
 
 pytestmark = pytest.mark.nodes
@@ -44,5 +44,6 @@ def test_no_index_is_taken_twice_and_none_above_the_ceiling(on_dynamodb: Stack) 
     assert len(more) == len(set(more)) == 40 * 50
     assert set(more).isdisjoint(given)
     after = row("litecoin")
-    assert max(more) < after.count <= (after.ceiling or 0) <= recorded("litecoin")
+    # A housekeeping that slept may record an older ceiling behind a newer one: the highest counts (`index_ceilings.py`).
+    assert max(more) < after.count <= (after.ceiling or 0) <= (services().ceilings.recorded("test", "litecoin") or 0)
     assert full.count + 10_000 + STEP <= (after.ceiling or 0) <= full.count + 10_000 + 4 * STEP
