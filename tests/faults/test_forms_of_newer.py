@@ -9,12 +9,13 @@ import pytest
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from tests.faults.test_states_of_newer import Left, invoice, only, run
+from tests.faults.test_states_of_newer import DAY_MS, Left, invoice, only, run, sent, withdrawal
 from tests.support.alarms import raised
 from tests.support.cuts import Cutter
-from tests.support.paths import CONFIRMATIONS, ETHER
+from tests.support.paths import CONFIRMATIONS, ETHER, funded
 from tests.support.stack import Stack
 from tests.support.world import NETWORK, World
 
@@ -106,4 +107,34 @@ def test_a_deposit_in_a_newer_form(world: World, caplog: pytest.LogCaptureFixtur
     left.unform()
     run(world)
     assert world.available("eth") == "3"
+    world.check()
+
+
+@pytest.mark.parametrize("at", ["asked", "broadcasting"])
+def test_a_withdrawal_in_a_newer_form(world: World, at: str, caplog: pytest.LogCaptureFixture) -> None:
+    funded(world)
+    mine = withdrawal(world, "one", "0.25")
+    if at == "broadcasting":
+        run(world)
+    stored = only(Withdrawal)
+    left = Left(stored, "status")
+    left.put(stored.status)
+    left.form(1)
+    withdrawal(world, "two", "0.5")
+    withdrawal(world, "three", "0.125")
+    run(world)
+    world.mine(CONFIRMATIONS)
+    run(world)
+    before = ETHER // 4 if at == "broadcasting" else 0
+    assert sent(world) == before + ETHER * 5 // 8
+    assert left.item() == left.before
+    assert any(mine in line and "needs a newer version" in line for line in raised(caplog))
+    left.unform()
+    world.shift += DAY_MS
+    run(world)
+    world.mine(CONFIRMATIONS)
+    run(world)
+    assert sent(world) == ETHER * 7 // 8
+    assert {one["status"] for one in world.get("/v1/withdrawals")["data"]} == {"confirmed"}
+    assert audit(services().store) == []
     world.check()
