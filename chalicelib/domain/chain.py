@@ -125,7 +125,8 @@ class Cursor:
     says why a network no longer credits. `tip` is the chain's height when last seen. `ranges_to` is the last block of a backlog
     that was cut into ranges, None while there is none. From block `noted_from` on sightings of our transactions are complete
     (`domain.transactions.sightings`), None where they are not even of the block that it stands at; no block before it is younger
-    than `noted_at`. Times in milliseconds since 1970.
+    than `noted_at`. `fallen` has the blocks that fell out while a deposit of theirs was left to a newer version: each poll tries
+    again to orphan it. Times in milliseconds since 1970.
     """
 
     network: NetworkId
@@ -142,6 +143,7 @@ class Cursor:
     noted_from: int | None = None
     noted_at: int | None = None
     drops: bool = False
+    fallen: tuple[str, ...] | None = None
     version: int = 1
 
     def behind(self, hashes: Mapping[str, str], time: int, tip: int, keep: int, now_ms: int) -> Cursor:

@@ -68,6 +68,10 @@ class Left:
         )
         self.before = self.item()
 
+    def unform(self) -> None:
+        """As that release is at work again, or saves it in the form that was there before."""
+        self._client.update_item(TableName=self._table, Key=self._key, UpdateExpression="REMOVE s")
+
     def item(self) -> dict[str, Any]:
         return dict(self._client.get_item(TableName=self._table, Key=self._key)["Item"])
 

@@ -6,10 +6,12 @@ The store refuses to save them and to close their work. What is sent without sav
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chalicelib.domain.versions import newer_state
 from chalicelib.usecases.ports.failures import TooNew
+from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -22,3 +24,20 @@ def demand_known(*records: Any) -> None:
             what = f"{type(record).__name__} {record.id}"
             log.error("ALARM the %s needs a newer version of the service: it has the state %s", what, state)
             raise TooNew(f"the {what} has the state {state}, which this version does not know")
+
+
+def each_of(store: Store, wanted: Sequence[tuple[type[Any], Mapping[str, str]]]) -> list[Any]:
+    """As `Store.get_many`, with the TooNew itself in the place of a record in a form that only a newer version knows: each was
+    reported. Where there is none, it costs what `get_many` costs; else the rest is read again, by halves. Raises Unavailable."""
+    try:
+        return store.get_many(wanted)
+    except TooNew as error:
+        if len(wanted) == 1:
+            return [error]
+        half = len(wanted) // 2
+        return [*each_of(store, wanted[:half]), *each_of(store, wanted[half:])]
+
+
+def known_of(store: Store, wanted: Sequence[tuple[type[Any], Mapping[str, str]]]) -> list[Any]:
+    """The same, with None in the place of such a record. Raises Unavailable."""
+    return [None if isinstance(found, TooNew) else found for found in each_of(store, wanted)]

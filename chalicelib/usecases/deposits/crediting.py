@@ -17,6 +17,7 @@ from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.awaited_deposits import Owned, awaiting, balance_keys, owned_of
+from chalicelib.usecases.base.newer_states import demand_known
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views, views_now
@@ -170,13 +171,14 @@ class DepositCrediting:
         """Orphan the deposit of `block_hash`, which fell out of the chain last seen `tip` high, and reverse its credit. With
         `dropped` only while the block's list is dropped: a scan may have found the block again since.
 
-        Raises Conflict, Unavailable.
+        Raises Conflict, Unavailable, and TooNew for a deposit that is left to a newer version.
         """
 
         def decide() -> None:
             before = self._store.get(Deposit, id=key)
             if before is None or before.status == "orphaned" or before.block_hash != block_hash:
                 return
+            demand_known(before)
             self.orphaned(network, before, tip, Dropped(network.id, block_hash) if dropped else None)
 
         until_settled(decide)

@@ -34,6 +34,7 @@ from chalicelib.domain.chain import Block, Cursor, Transfer, Unmined
 from chalicelib.domain.deposits.deposits import NATIVE_TWIN, REPLACEABLE, SET_ASIDE, Deposit, deposit_id, deposit_work
 from chalicelib.domain.deposits.sums import fits, seen_sums
 from chalicelib.usecases.base.fiat_values import deposit_worth
+from chalicelib.usecases.base.newer_states import demand_known
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views
@@ -84,12 +85,15 @@ class Deposits:
         """Record a movement to us, proven to have happened in the block of `scanned`; the deposit's id.
 
         `id_` comes from its transaction's claim, see `usecases/deposits/claims.py`; by default that of its position. With `twin`
-        it may be told twice by its block, and is held (`native_twins`). Raises Conflict, Unavailable.
+        it may be told twice by its block, and is held (`native_twins`). Raises Conflict, Unavailable, and TooNew for a deposit that
+        is left to a newer version.
         """
         key = id_ or deposit_id(network.id, transfer.txid, transfer.position)
 
         def decide() -> str:
             known = self._store.get(Deposit, id=key)
+            if known is not None and self._fallen(network, known, scanned.block):
+                known = self._crediting.orphaned(network, known, scanned.height, scanned.stands(network))
             seen = self._sight.seen(network, coin, transfer, watched, scanned)
             seen = replace(seen, id=key, flags=(NATIVE_TWIN,) if twin else ())
             if known is None:
@@ -123,6 +127,7 @@ class Deposits:
         self, network: Network, coin: Coin, transfer: Transfer, scanned: Scanned, known: Deposit, seen: Deposit
     ) -> None:
         """Another block has a deposit that is known: the same payment moves there, another one takes its place."""
+        demand_known(known)
         if not same_payment(known, seen):
             if known.status == "pending":
                 # Two transactions: a crash between them leaves an orphaned one, which the next scan finds as such.
@@ -183,6 +188,13 @@ class Deposits:
                 self._crediting.orphaned(network, before, tip)
 
         until_settled(decide)
+
+    def _fallen(self, network: Network, known: Deposit, block: Block) -> bool:
+        """Whether it is credited by a block that fell out while a newer version had it: the poll has not orphaned it yet."""
+        if known.status != "confirmed" or known.block_hash == block.hash:
+            return False
+        cursor = self._store.get(Cursor, network=network.id)
+        return cursor is not None and known.block_hash in (cursor.fallen or ()) and known.block_hash not in cursor.recent.values()
 
     def _passed(self, network: Network, deposit: Deposit) -> bool:
         """Whether the scan has passed its block and stands on it: another block that has it is out of date, or not followed yet."""

@@ -28,6 +28,7 @@ from chalicelib.domain.chain import Block, BlockDeposits, DepositBlock
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.versions import next_version
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.deposits import groups
 from chalicelib.usecases.ports.changes import MOST_ITEMS, AtEpoch, AtPart, Change, Conflict, Save
@@ -74,8 +75,8 @@ def to_begin(store: Store, network: NetworkId, block: Block, ids: Sequence[str],
         return None
     key = {"network": str(network), "hash": block.hash}
     deposits: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": id_}) for id_ in ids]
-    row, first, *known = store.get_many([(DepositBlock, {**key, "number": str(block.number)}), (BlockDeposits, key), *deposits])
-    if first is not None or any(known):
+    row, first, *known = each_of(store, [(DepositBlock, {**key, "number": str(block.number)}), (BlockDeposits, key), *deposits])
+    if first is not None or any(each is not None for each in known):
         return None
     if row is None:
         try:

@@ -16,6 +16,7 @@ from chalicelib.domain.scanning.asked_credits import AskedCredits
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.fairness import MOST_AT_ONCE, MOST_TO_ONE
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.base.side_by_side import ahead, side_by_side
 from chalicelib.usecases.deposits.deposits import Deposits
@@ -158,7 +159,7 @@ class Confirming:
 
     def _read(self, keys: Iterable[str]) -> list[Deposit]:
         wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": key}) for key in keys]
-        return [deposit for deposit in self._store.get_many(wanted) if deposit is not None]
+        return [deposit for deposit in known_of(self._store, wanted) if deposit is not None]
 
     def _credit(self, ready: Sequence[Deposit], run: _Run, more: Callable[[], bool] = lambda: True) -> None:
         """Credit deposits whose blocks were found in the chain: those of one merchant, coin and part of a list together, and lanes

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, DepositBlock
 from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.deposits.blocks import highest_first
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import TooNew, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader, Witness
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scanning.block_lists import deposits_of
@@ -63,7 +64,9 @@ class DeepReorganisations:
         """Whether deposits stand on it."""
         for _, listed in deposits_of(self._store, self._network.id, [block.hash]):
             wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": id_}) for id_ in listed]
-            found = self._store.get_many(wanted)
+            found = each_of(self._store, wanted)
+            if any(isinstance(d, TooNew) for d in found):
+                return True  # perhaps: what stands on it is told once it can be read
             if any(d is not None and d.status != "orphaned" and d.block_hash == block.hash for d in found):
                 return True
         return False

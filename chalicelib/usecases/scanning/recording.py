@@ -20,6 +20,7 @@ from chalicelib.domain.chain import Block, Reward, Transfer
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.usecases.base.fairness import AT_LEAST, in_turn, shared_out
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.base.side_by_side import side_by_side
 from chalicelib.usecases.deposits.claims import Claims
@@ -165,7 +166,7 @@ class Recorder:
         have stored it since; the rest is read where it is worth looking."""
         unread = [id_ for id_, _ in movements if id_ not in read]
         if unread and len(movements) > _FEW:
-            read.update(zip(unread, self._store.get_many([(Deposit, {"id": id_}) for id_ in unread]), strict=True))
+            read.update(zip(unread, known_of(self._store, [(Deposit, {"id": id_}) for id_ in unread]), strict=True))
         return {id_ for id_, transfer in movements if not _stored_as(read.get(id_), transfer, block)}
 
     def _proven(self, block: Block, mine: list[Transfer], comes_again: bool) -> list[Transfer]:

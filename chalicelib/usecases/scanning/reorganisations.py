@@ -18,10 +18,11 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.fairness import AT_LEAST
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.deposits.blocks import ensure_rows, highest_first
 from chalicelib.usecases.deposits.deposits import Deposits
-from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.changes import Conflict, Dropped, Save
+from chalicelib.usecases.ports.failures import TooNew, Unavailable
 from chalicelib.usecases.scanning.block_lists import deposits_of, drop_list
 from chalicelib.usecases.scanning.deep_reorganisations import DeepReorganisations, Fallen
 
@@ -71,8 +72,9 @@ class Reorganisations:
         for block in fallen.gone:
             log.warning("%s: block %d fell out, and what it held with it", self._network.id, block.number)
         oldest = min(int(number) for number in cursor.recent)
-        self._fell([*self._above(cursor, oldest - 1), *(block.hash for block in fallen.gone)], cursor.tip, cursor.epoch)
-        after = replace(fresh, epoch=cursor.epoch + 1, ranges_to=cursor.ranges_to, version=version_after(cursor))
+        left = self._fell([*self._above(cursor, oldest - 1), *(block.hash for block in fallen.gone)], cursor.tip, cursor.epoch)
+        fallen_too = _together(cursor.fallen, left)
+        after = replace(fresh, epoch=cursor.epoch + 1, ranges_to=cursor.ranges_to, fallen=fallen_too, version=version_after(cursor))
         self._store.commit([Save(after, anew=True), self.at_epoch(after.epoch)])
         return after
 
@@ -123,7 +125,7 @@ class Reorganisations:
         fork = cursor.rewind_to
         if fork is None:
             return cursor
-        self._fell(self._above(cursor, fork), cursor.tip, cursor.epoch - 1, more)
+        left = self._fell(self._above(cursor, fork), cursor.tip, cursor.epoch - 1, more)
         after = replace(
             next_version(cursor),
             number=fork,
@@ -131,6 +133,7 @@ class Reorganisations:
             rewind_to=None,
             noted_from=None if cursor.noted_from is None else min(cursor.noted_from, fork + 1),
             recent={number: hash_ for number, hash_ in cursor.recent.items() if int(number) <= fork},
+            fallen=_together(cursor.fallen, left),
             updated_at=self._clock.now_ms(),
         )
         self._store.commit([Save(after)])
@@ -149,8 +152,20 @@ class Reorganisations:
                 break
             if cursor.recent.get(str(block.number), block.hash) != block.hash:
                 gone.append(block.hash)
-        self._fell(gone, cursor.tip, cursor.epoch, more, cursor.epoch)
-        after = replace(next_version(cursor), drops=True)
+        left = self._fell(gone, cursor.tip, cursor.epoch, more, cursor.epoch)
+        after = replace(next_version(cursor), drops=True, fallen=_together(cursor.fallen, left))
+        self._store.commit([Save(after)])
+        return after
+
+    def orphan_left(self, cursor: Cursor, more: Callable[[], bool]) -> Cursor:
+        """Orphan what was left to a newer version when its block fell out, as far as it can be now; the cursor, which names the
+        blocks of what is still left. Where a scan found a block again, its deposits stand. Raises as `rewind` does."""
+        if not cursor.fallen or cursor.halted is not None:
+            return cursor
+        left = _together(self._orphan(cursor.fallen, cursor.tip, more, may_be_back=True))
+        if left == cursor.fallen:
+            return cursor
+        after = replace(next_version(cursor), fallen=left)
         self._store.commit([Save(after)])
         return after
 
@@ -179,16 +194,36 @@ class Reorganisations:
 
     def _fell(
         self, hashes: Sequence[str], tip: int, upto: int, more: Callable[[], bool] = lambda: True, epoch: int | None = None
-    ) -> None:
-        """Drop these blocks' lists as `_drop` does, then orphan what they list."""
+    ) -> list[str]:
+        """Drop these blocks' lists as `_drop` does, then orphan what they list; the blocks of what is left to a newer version."""
         self._drop(hashes, upto, epoch)
-        done = 0
+        return self._orphan(hashes, tip, more)
+
+    def _orphan(self, hashes: Sequence[str], tip: int, more: Callable[[], bool], *, may_be_back: bool = False) -> list[str]:
+        """Orphan what these blocks list; the blocks of what is left to a newer version, each of which is reported. With
+        `may_be_back` a scan may have found a block again: it stays as it is."""
+        done, left = 0, list[str]()
         for hash_, listed in deposits_of(self._store, self._network.id, hashes):
             keys: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": key}) for key in listed]
-            for deposit in self._store.get_many(keys):
+            for deposit in each_of(self._store, keys):
+                if isinstance(deposit, TooNew):
+                    left.append(hash_)
+                    continue
                 if deposit is None or deposit.status == "orphaned" or deposit.block_hash != hash_:
                     continue
                 if done >= AT_LEAST and not more():
                     raise Unavailable(f"{self._network.id}: a reorganisation has more deposits than there is time for: it goes on")
-                self._deposits.orphan(self._network, deposit.id, hash_, tip, dropped=True)
+                try:
+                    self._deposits.orphan(self._network, deposit.id, hash_, tip, dropped=True)
+                except TooNew:
+                    left.append(hash_)
+                except Conflict as conflict:
+                    if not (may_be_back and isinstance(conflict.change, Dropped)):
+                        raise
                 done += 1
+        return left
+
+
+def _together(*hashes: Sequence[str] | None) -> tuple[str, ...] | None:
+    """All of these blocks, each once; None where there is none."""
+    return tuple(dict.fromkeys(hash_ for some in hashes for hash_ in some or ())) or None

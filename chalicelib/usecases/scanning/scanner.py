@@ -104,6 +104,7 @@ class Scanner:
         cursor = self._forks.catch_up(cursor, more)
         if cursor.rewind_to is not None:
             cursor = self._forks.rewind(cursor, more)
+        cursor = self._forks.orphan_left(cursor, more)
         tip = self._reader.tip()
         changed = 0
         if cursor.number < tip:

@@ -20,8 +20,10 @@ from chalicelib.domain.withdrawals.limits import DAY_MS
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.base.address_forms import form_of, tokens_by_form
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Save
+from chalicelib.usecases.ports.failures import TooNew
 from chalicelib.usecases.ports.readers import ChainReader, Contracts
 from chalicelib.usecases.ports.store import Store
 
@@ -123,14 +125,14 @@ class Risk:
         payee = payees.find(withdrawal.to_address)
         if payee is None or not payee.latest:
             return False, 0
-        found: list[Withdrawal | None] = self._store.get_many(
-            [(Withdrawal, {"tenant": withdrawal.tenant, "id": name}) for name in payee.latest]
-        )
-        latest = [one for one in found if one is not None]
+        found = each_of(self._store, [(Withdrawal, {"tenant": withdrawal.tenant, "id": name}) for name in payee.latest])
+        # One that only a newer version can read vouches for nobody, and may have failed.
+        unread = sum(isinstance(one, TooNew) for one in found)
+        latest: list[Withdrawal] = [one for one in found if isinstance(one, Withdrawal)]
         failed = [one for one in latest if one.status == "failed"]
         # Only what is in a block has failed on the chain; the rest cost nothing.
         burnt = sum(one.block_number is not None and one.updated_at > now - DAY_MS for one in failed)
-        return payee.count > len(payee.latest) or len(failed) < len(latest), burnt
+        return payee.count > len(payee.latest) or len(failed) < len(latest), burnt + unread
 
     def _has_code(self, network: Network, address: str) -> bool:
         reader = self._reader_of(network) if network.family in ("evm", "tron") else None

@@ -29,6 +29,7 @@ from chalicelib.usecases.base.open_work import PAGE, is_open
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Close, Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import TooNew
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.withdrawals.steps import moved_in_line, payout_parts
 
@@ -96,7 +97,7 @@ class Line:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._newer: dict[str, int] = {}
-        """Until when payouts are passed over whose withdrawals have a state that only a newer version knows."""
+        """Until when payouts are passed over whose withdrawals have a state or a form that only a newer version knows."""
 
     def take(self, network: NetworkId, slot: int = 0, slots: int = 1) -> Work | None:
         """The next payout in the line for the hot wallet in `slot`, of so many `slots`; None where none is ready. The line then
@@ -139,7 +140,11 @@ class Line:
         order, _, id = line.hand.partition("#")
         work = Work("payout", network, order, id)
         tenant, withdrawal_id = payout_parts(work)
-        found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        try:
+            found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        except TooNew:
+            self._pass_over(work)
+            return None
         return work if found is not None and _open(found) and payout_work(found) == work else None
 
     def leave(self, work: Work) -> None:
@@ -149,11 +154,18 @@ class Line:
         """
         until_settled(lambda: self._leave(work))
 
+    def _pass_over(self, work: Work) -> None:
+        self._newer[work.id] = self._clock.now_ms() + IDLE_MS
+
     def _leave(self, work: Work) -> None:
         tenant, withdrawal_id = payout_parts(work)
-        found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        try:
+            found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        except TooNew:
+            self._pass_over(work)
+            return
         if found is not None and newer_state(found) is not None:
-            self._newer[work.id] = self._clock.now_ms() + IDLE_MS
+            self._pass_over(work)
         elif found is not None and _open(found) and payout_work(found) == work:
             due = aside_order(found, self._clock.now_ms() + IDLE_MS)
             self._store.commit(moved_in_line(found, replace(next_version(found), line=due)))

@@ -1,0 +1,140 @@
+"""One record that a newer version stored, in a state or a form of its own, stops no other record of its network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from chalicelib.domain.chain import Cursor
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.wiring import services
+from tests.faults.test_states_of_newer import DAY_MS, Left, invoice, only, run, sent, withdrawal
+from tests.support.alarms import raised
+from tests.support.cuts import Cutter
+from tests.support.paths import CONFIRMATIONS, ETHER, funded
+from tests.support.stack import Stack
+from tests.support.world import NETWORK, World
+
+
+@pytest.fixture
+def world(stack: Stack) -> World:
+    return World(stack, Cutter())
+
+
+def pay(world: World, token: str, units: int) -> str:
+    """The address of an invoice that is paid now."""
+    address = str(invoice(world, token)["address"])
+    world.pay_in(address, "eth", units)
+    return address
+
+
+def paid(world: World, token: str, units: int) -> Deposit:
+    address = pay(world, token, units)
+    run(world, 1)
+    found: Deposit = only(Deposit, lambda one: one.address == address)
+    return found
+
+
+def told_of(deposit: Deposit, lines: Sequence[str]) -> bool:
+    return any(deposit.id in line and "needs a newer version" in line for line in lines)
+
+
+def cursor() -> Cursor:
+    found = services().store.get(Cursor, network=f"test:{NETWORK}")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("form", [False, True])
+@pytest.mark.parametrize("status", ["pending", "confirmed"])
+def test_a_deposit_whose_block_falls_out(
+    world: World, status: str, form: bool, again: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The scan goes on, and the deposit is orphaned once its state is known again. `again`: its payment is in another block, by
+    which it is credited then."""
+    deposit = paid(world, "one", ETHER)
+    if status == "confirmed":
+        world.mine(CONFIRMATIONS)
+        run(world, 1)
+        assert world.available("eth") == "1"
+    left = Left(deposit, "status")
+    if form:
+        left.put(status)
+        left.form(1)
+    depth = CONFIRMATIONS + 2 if status == "confirmed" else 2
+    services().sandbox.reorg(NetworkId(f"test:{NETWORK}"), depth, again)
+    world.mine(depth)
+    pay(world, "two", 2 * ETHER)
+    world.mine(CONFIRMATIONS)
+    run(world)
+    assert world.available("eth") == ("3" if status == "confirmed" else "2")
+    assert left.item() == left.before
+    assert cursor().fallen == (deposit.block_hash,)
+    lines = raised(caplog)
+    assert told_of(deposit, lines)
+    assert not any("is spent" in line for line in lines)
+    if form:
+        left.unform()
+    else:
+        left.put(status)
+    run(world)
+    assert cursor().fallen is None
+    world.mine(CONFIRMATIONS)
+    run(world)
+    found = services().store.get(Deposit, id=deposit.id)
+    assert found is not None and found.status == ("confirmed" if again else "orphaned")
+    assert world.available("eth") == ("3" if again else "2")
+    assert audit(services().store) == []
+    world.check()
+
+
+def test_a_deposit_in_a_newer_form(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    deposit = paid(world, "one", ETHER)
+    left = Left(deposit, "status")
+    left.put("pending")
+    left.form(1)
+    pay(world, "two", 2 * ETHER)
+    world.mine(CONFIRMATIONS)
+    run(world)
+    assert world.available("eth") == "2"
+    assert (left.item(), left.works()) == (left.before, ["deposit"])
+    assert told_of(deposit, raised(caplog))
+    left.unform()
+    run(world)
+    assert world.available("eth") == "3"
+    world.check()
+
+
+@pytest.mark.parametrize("at", ["asked", "broadcasting"])
+def test_a_withdrawal_in_a_newer_form(world: World, at: str, caplog: pytest.LogCaptureFixture) -> None:
+    funded(world)
+    mine = withdrawal(world, "one", "0.25")
+    if at == "broadcasting":
+        run(world)
+    stored = only(Withdrawal)
+    left = Left(stored, "status")
+    left.put(stored.status)
+    left.form(1)
+    withdrawal(world, "two", "0.5")
+    withdrawal(world, "three", "0.125")
+    run(world)
+    world.mine(CONFIRMATIONS)
+    run(world)
+    before = ETHER // 4 if at == "broadcasting" else 0
+    assert sent(world) == before + ETHER * 5 // 8
+    assert left.item() == left.before
+    assert any(mine in line and "needs a newer version" in line for line in raised(caplog))
+    left.unform()
+    world.shift += DAY_MS
+    run(world)
+    world.mine(CONFIRMATIONS)
+    run(world)
+    assert sent(world) == ETHER * 7 // 8
+    assert {one["status"] for one in world.get("/v1/withdrawals")["data"]} == {"confirmed"}
+    assert audit(services().store) == []
+    world.check()
