@@ -61,8 +61,8 @@ class Newer:
 
     def __init__(self) -> None:
         self._known: OrderedDict[Place, dict[int, Unknown]] = OrderedDict()
-        self._left: dict[str, Place] = {}
-        """Records whose state only a newer version knows, by their ids."""
+        self._left: dict[str, set[Place]] = {}
+        """Records whose state only a newer version knows, by their ids; records of several kinds may share one."""
         self._characters = 0
         self._forgot = False
         self._lock = threading.Lock()
@@ -72,10 +72,7 @@ class Newer:
         if not unknown and place not in self._known and not self._left:
             return
         with self._lock:
-            if unknown.state is not None:
-                self._left[_id_at(place)] = place
-            elif self._left.get(_id_at(place)) == place:
-                del self._left[_id_at(place)]
+            self._note_left(place, left=unknown.state is not None)
             versions = self._known.pop(place, {})
             self._characters -= sum(each.characters for each in versions.values())
             # The one before too: a save that is lost to another begins with it again.
@@ -90,6 +87,13 @@ class Newer:
                 self._characters -= sum(each.characters for each in forgotten.values())
                 self._forgot = True
 
+    def _note_left(self, place: Place, *, left: bool) -> None:
+        places = self._left.get(_id_at(place), set()) - {place} | ({place} if left else set())
+        if places:
+            self._left[_id_at(place)] = places
+        else:
+            self._left.pop(_id_at(place), None)
+
     def of(self, place: Place, version: int, read: Callable[[], Any]) -> Unknown:
         """What the item at `place` has beside what this version knows, with the record's version `version`.
 
@@ -103,14 +107,18 @@ class Newer:
 
     def is_left(self, place: Place) -> bool:
         """Whether this process has read the record there in a state that only a newer version knows."""
-        return bool(self._left) and self._left.get(_id_at(place)) == place
+        if not self._left:
+            return False
+        with self._lock:
+            return place in self._left.get(_id_at(place), ())
 
     def left_by(self, work_id: str) -> Place | None:
         """The place of the record that an obligation is about, where this process has read it in a state that only a newer version
         knows: what the obligation asks for is left to that."""
         if not self._left:
             return None
-        return next((self._left[part] for part in (work_id, *work_id.split("|")) if part in self._left), None)
+        with self._lock:
+            return next((min(self._left[part]) for part in (work_id, *work_id.split("|")) if part in self._left), None)
 
 
 def _id_at(place: Place) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -9,13 +10,16 @@ import pytest
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.store.newer import NOTHING, Newer, Unknown
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.faults.test_states_of_newer import DAY_MS, Left, invoice, only, run, sent, withdrawal
 from tests.support.alarms import raised
 from tests.support.cuts import Cutter
 from tests.support.paths import CONFIRMATIONS, ETHER, funded
+from tests.support.receiver import Receiver, answer
 from tests.support.stack import Stack
 from tests.support.world import NETWORK, World
 
@@ -138,3 +142,39 @@ def test_a_withdrawal_in_a_newer_form(world: World, at: str, caplog: pytest.LogC
     assert {one["status"] for one in world.get("/v1/withdrawals")["data"]} == {"confirmed"}
     assert audit(services().store) == []
     world.check()
+
+
+def test_a_delivery_in_a_newer_form(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with Receiver() as receiver:
+        world.stack.call("POST", "/v1/webhooks", world.key, json={"url": receiver.url(), "events": ["*"]})
+        receiver.behaviours[:] = [answer(500)]
+        invoice(world, "one")
+        run(world, 1)
+        left = Left(only(Delivery), "status")
+        left.put("pending")
+        left.form(1)
+        receiver.behaviours[:] = [answer(200)]
+        before = len(receiver.received)
+        other = invoice(world, "two")
+        world.shift += DAY_MS
+        run(world)
+        told = [json.loads(request.body) for request in receiver.received[before:]]
+        assert [event["data"]["id"] for event in told if event["event"] == "invoice.created"] == [other["id"]]
+        assert (left.item(), left.works()) == (left.before, ["delivery"])
+        assert any(left.record.id in line and "needs a newer version" in line for line in raised(caplog))
+        left.unform()
+        run(world)
+        assert left.item()["status"]["S"] == "delivered"
+
+
+def test_two_kinds_share_an_id() -> None:
+    """That one record is known again says nothing about another one with the same id."""
+    newer, resting = Newer(), Unknown(state="resting")
+    stray, deposit = ("chain", "stray#eth", "tx_1"), ("records", "tx#tx_1", "-")
+    newer.remember(stray, 1, resting)
+    newer.remember(deposit, 1, resting)
+    assert newer.is_left(stray) and newer.is_left(deposit)
+    newer.remember(deposit, 2, NOTHING)
+    assert newer.is_left(stray) and not newer.is_left(deposit) and newer.left_by("tx_1") == stray
+    newer.remember(stray, 2, NOTHING)
+    assert newer.left_by("tx_1") is None and not newer.is_left(stray)

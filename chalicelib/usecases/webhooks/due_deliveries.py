@@ -19,7 +19,9 @@ from chalicelib.domain.webhooks.leases import BATCH, EARLY_MS, Turn
 from chalicelib.domain.webhooks.ordering import Blockers
 from chalicelib.domain.webhooks.parcels import Parcel, is_parcel, parcel_of
 from chalicelib.domain.work import HELD, Work, held_order, is_held, time_order
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import TooNew
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.webhooks.deliveries import Deliveries
 from chalicelib.usecases.webhooks.ordering import Ordering
@@ -94,14 +96,17 @@ class DueReads:
         rows = self._rows(line_of(tenant, endpoint_id), now, held=held, draining=draining)
         due = _at_once([_Row.of(tenant, endpoint_id, row) for row in rows])
         place = {"tenant": tenant, "id": endpoint_id}
-        turn, endpoint, *found = self._store.get_many(
+        turn, endpoint, *found = each_of(
+            self._store,
             [
                 (Turn, {"tenant": tenant, "endpoint_id": endpoint_id}),
                 (WebhookEndpoint, place),
                 *((Delivery, {"tenant": tenant, "id": id}) for row in due for id in row.deliveries),
                 *((EventRecord, {"tenant": tenant, "id": id}) for row in due for id in row.events),
-            ]
+            ],
         )
+        if unread := next((one for one in (turn, endpoint) if isinstance(one, TooNew)), None):
+            raise unread  # all of the line is left to the newer version
         turn = turn or Turn(tenant, endpoint_id, ttl=now // 1000 + KEEP_SECONDS, version=0)
         mine = turn if own is None else turn.with_health_of(own)
         mine = mine if endpoint is None else mine.forgiven(endpoint.fresh_at)
@@ -111,6 +116,8 @@ class DueReads:
         deliveries, events = iter(found[: len(found) // 2]), iter(found[len(found) // 2 :])
         for one in due:
             stored, told = [next(deliveries) for _ in one.events], [next(events) for _ in one.events]
+            if any(isinstance(each, TooNew) for each in (*stored, *told)):
+                continue  # it stays due, and was reported
             if one.parcel is None:
                 self._sort(look, one.work, stored[0], told[0], now)
             else:
@@ -142,8 +149,10 @@ class DueReads:
     def _outlived(self, look: Look, endpoint: WebhookEndpoint, now: int) -> None:
         """End parked deliveries that waited longer than deliveries are kept, as new ones come in."""
         rows = self._put_aside(line_of(endpoint.tenant, endpoint.id), held_order(now - KEEP_SECONDS * 1000), BATCH)
-        found = self._store.get_many([(Delivery, delivery_key(endpoint.tenant, row.id)) for row in rows]) if rows else []
+        found = each_of(self._store, [(Delivery, delivery_key(endpoint.tenant, row.id)) for row in rows]) if rows else []
         for row, delivery in zip(rows, found, strict=True):
+            if isinstance(delivery, TooNew):
+                continue
             if delivery is None or delivery.status != "pending" or delivery_work(delivery) != row:
                 self._forget(look, row, delivery)
             else:
