@@ -14,6 +14,7 @@ from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.store.newer import NOTHING, Newer, Unknown
 from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.scanning.reorganisations import Reorganisations
 from chalicelib.wiring import services
 from tests.faults.test_states_of_newer import DAY_MS, Left, invoice, only, run, sent, withdrawal
 from tests.support.alarms import raised
@@ -93,6 +94,28 @@ def test_a_deposit_whose_block_falls_out(
     found = services().store.get(Deposit, id=deposit.id)
     assert found is not None and found.status == ("confirmed" if again else "orphaned")
     assert world.available("eth") == ("3" if again else "2")
+    assert audit(services().store) == []
+    world.check()
+
+
+def test_a_rescan_comes_before_the_poll(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its payment is in another block, which is looked at while the credit by the block that fell out still stands."""
+    deposit = paid(world, "one", ETHER)
+    world.mine(CONFIRMATIONS)
+    run(world, 1)
+    left = Left(deposit, "status")
+    services().sandbox.reorg(NetworkId(f"test:{NETWORK}"), CONFIRMATIONS + 2, remine=True)
+    run(world)
+    assert cursor().fallen == (deposit.block_hash,)
+    left.put("confirmed")
+    with monkeypatch.context() as late:
+        late.setattr(Reorganisations, "orphan_left", lambda _, cursor, more: cursor)
+        world.mine(CONFIRMATIONS)
+        run(world)
+    found = services().store.get(Deposit, id=deposit.id)
+    assert found is not None and (found.status, found.round) == ("confirmed", 1) and found.block_hash != deposit.block_hash
+    run(world)
+    assert cursor().fallen is None and world.available("eth") == "1"
     assert audit(services().store) == []
     world.check()
 
