@@ -181,7 +181,8 @@ def test_a_table_keeps_to_its_key(account: None) -> None:
     assert state_of(boto3.client("cloudformation"), "gateway-prod") is None
 
 
-@pytest.mark.slow
+# test_deploy deletes both stacks, too, and compares the tables.
+@pytest.mark.sweep
 def test_a_merchant_has_the_same_money_when_all_stacks_were_deleted() -> None:
     environment = {"STAGE": "local", "WEBHOOKS_ALLOW_PRIVATE": "true", "SANDBOX_BLOCK_SECONDS": "0"}
     found = json.loads(run_python(ROOT, "-m", "tests.deploy.brought_back", **environment))

@@ -85,6 +85,8 @@ def mark(archive: zipfile.ZipFile, folder: Path) -> str:
     return said.strip()
 
 
+# The other tests pack a project of two libraries in the same way.
+@pytest.mark.sweep
 def test_it_takes_our_package(tmp_path: Path) -> None:
     """Of the whole project: what Chalice imports of it changes nothing."""
     project = copy_project(tmp_path)

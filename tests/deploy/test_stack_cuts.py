@@ -39,6 +39,8 @@ def same_money(found: dict[str, Any]) -> None:
     assert stands["tables"]["gateway-prod-ledger"]["rows"]
 
 
+# What each cut leaves is looked at in one process by test_bringing_back.
+@pytest.mark.sweep
 def test_a_cut_import_is_gone_on_with() -> None:
     """Before its execution the change set is all there is of the stack; behind it, only the update is missing."""
     found = cut("deleted", NEVER, "CreateChangeSet,ExecuteChangeSet")

@@ -16,7 +16,7 @@ from chalicelib.store.newer import NOTHING, Newer, Unknown
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.scanning.reorganisations import Reorganisations
 from chalicelib.wiring import services
-from tests.faults.test_states_of_newer import DAY_MS, Left, invoice, only, run, sent, withdrawal
+from tests.faults.left_to_newer import DAY_MS, Left, invoice, only, run, sent, withdrawal
 from tests.support.alarms import raised
 from tests.support.cuts import Cutter
 from tests.support.paths import CONFIRMATIONS, ETHER, funded

@@ -63,8 +63,18 @@ class Shelves:
         return [r for r in rows if after is None or (r[0] < after if newest_first else r[0] > after)]
 
     def page(
-        self, kind: Any, /, *, limit: int, after: Any = None, newest_first: bool = False, span: Span = EVERYWHERE, **fields: str
+        self,
+        kind: Any,
+        /,
+        *,
+        limit: int,
+        after: Any = None,
+        newest_first: bool = False,
+        span: Span = EVERYWHERE,
+        known_only: bool = False,
+        **fields: str,
     ) -> Any:
+        assert known_only, "a record in a newer form would stop the list"
         rows = self._rows(self.partitions[partition_of(kind, fields)], after, newest_first, span)
         return Page([self.items[r[1], r[0]] for r in rows[:limit]], rows[limit - 1][0] if len(rows) > limit else None)
 
@@ -78,7 +88,8 @@ class Shelves:
         rows = self._rows(self._listed(listed), after, newest_first, span)
         return Places([Place(*row) for row in rows[:limit]], len(rows) > limit)
 
-    def at(self, places: Any, /) -> list[Any]:
+    def at(self, places: Any, /, *, known_only: bool = False) -> list[Any]:
+        assert known_only, "a record in a newer form would stop the list"
         self.reads += -(-len(places) // 100)
         return [self.items.get((place.pk, place.sk)) for place in places]
 
