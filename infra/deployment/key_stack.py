@@ -21,6 +21,7 @@ from infra.deployment.template_nodes import KEY_TYPES, applies, named, of, prope
 
 KEYS = Path(__file__).resolve().parents[1] / "keys.yaml"
 RIGHTS = "infra/keys-deployer.json"
+_KEEP = ("Retain", "RetainExceptOnCreate")
 _DENIED = ("AccessDenied", "AccessDeniedException")
 
 
@@ -36,11 +37,19 @@ def held(main: Stack) -> list[str]:
 def let_go(main: Stack, after: str, given: Given, tell: Callable[[str], None]) -> None:
     """Have the main stack keep its keys, and then forget them by an update to `after`, a template without them.
 
-    Safe to repeat after a cut. Raises CanNot where an update is rolled back, botocore's ClientError.
+    An update that changes policies alone may count as none: what the stack's template does not keep is not let go, since an alias
+    would be deleted, and functions find their keys by it. Safe to repeat after a cut. Raises CanNot then, and where an update is
+    rolled back; botocore's ClientError.
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/refactor-stacks.html
     """
     tell(f"keys leave the stack {main.name}, and stay")
     main.update(retaining(main.template(), held(main)), {})
+    stands = resources(main.template())
+    if deleted := [each for each in held(main) if getattr(of(stands[each], "DeletionPolicy"), "value", None) not in _KEEP]:
+        raise CanNot(
+            f"the stack {main.name} would delete {', '.join(deleted)}: CloudFormation has not taken the policy Retain for them, and"
+            " nothing was let go. Update the stack by hand with its own template, Retain for these, and another change"
+        )
     main.update(after, given)
 
 

@@ -100,6 +100,16 @@ def test_a_cut_between_making_and_protecting_is_told_and_healed(account: None, m
     assert not [line for line in check.check(boto3, bucket_of(boto3), "prod").wrong if "protected" in line or "stack" in line]
 
 
+def test_no_key_leaves_a_stack_that_would_delete_its_alias(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CloudFormation may take an update that changes policies alone for none."""
+    stack().make(older_template(), {"Stage": "prod", "AlarmTopic": "", "AccessLogDays": "90"})
+    keys, inside = key_stack.aliases(boto3.client("kms")), stack().holds()
+    monkeypatch.setattr(Stack, "update", lambda *_: None)
+    with pytest.raises(CanNot, match=r"would delete TablesKeyAlias, .*nothing was let go"):
+        create_stack("prod")
+    assert key_stack.aliases(boto3.client("kms")) == keys and stack().holds() == inside
+
+
 def test_keys_of_the_main_stack_move_once(account: None) -> None:
     """Under their logical ids, while aliases lead to them; no table is touched."""
     stack().make(older_template(), {"Stage": "prod", "AlarmTopic": "", "AccessLogDays": "90"})
