@@ -160,6 +160,7 @@ class Services:
     payouts = Of(lambda wiring: wiring.payouts.payouts)
     bundle_payouts = Of(lambda wiring: wiring.payouts.bundle_payouts)
     sent = Of(lambda wiring: wiring.payouts.sent)
+    fee_quotes = Of(lambda wiring: wiring.payouts.fee_quotes)
     settlement = Of(lambda wiring: wiring.payouts.settlement)
     bundle_settlement = Of(lambda wiring: wiring.payouts.bundle_settlement)
     bundle_apart = Of(lambda wiring: wiring.payouts.bundle_apart)

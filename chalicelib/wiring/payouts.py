@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.payouts.bundle_parts import BundleParts
     from chalicelib.usecases.payouts.bundle_payouts import BundlePayouts
     from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
+    from chalicelib.usecases.payouts.fee_quotes import FeeQuotes
     from chalicelib.usecases.payouts.sent import Sent
     from chalicelib.usecases.payouts.settlement import Settlement
     from chalicelib.usecases.transactions.chain_cache import Answers
@@ -85,6 +86,11 @@ class PayoutWiring:
 
             return SentTogether(self._chains.context(network), self._chains.coin_payer(network))
         return SentAlone(network, self._chains.payer(network), self._transactions.stuck(network), self._parts.rules)
+
+    def fee_quotes(self, network: Network) -> FeeQuotes:
+        from chalicelib.usecases.payouts.fee_quotes import FeeQuotes
+
+        return FeeQuotes(self._chains.context(network), self.sent(network))
 
     def settlement(self, network: Network, answers: Answers | None = None) -> Settlement:
         from chalicelib.usecases.payouts.settlement import Settlement

@@ -192,7 +192,7 @@ class Poll:
         wired = services()
         hot = wallet_of(wired.store, self.network.id, "hot")
         if hot is not None:
-            wired.settlement(self.network).quote_fees(quoted_for(wired.store, hot))
+            wired.fee_quotes(self.network).quote(quoted_for(wired.store, hot))
 
     def _follow(self, each: Each, deadline: Deadline) -> bool:
         """Whether something is deep enough by the node's height, and not by what is scanned."""

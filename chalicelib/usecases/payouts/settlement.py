@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from chalicelib.domain.catalogue.rates import RatesOf
-from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.network_context import NetworkContext
@@ -19,9 +16,6 @@ from chalicelib.usecases.payouts.booking import PayoutBooking
 from chalicelib.usecases.payouts.following import PaymentsOut
 from chalicelib.usecases.payouts.in_flight import PayoutInFlight
 from chalicelib.usecases.payouts.sent import Sent
-from chalicelib.usecases.ports.accounts import FeeEstimate
-from chalicelib.usecases.ports.changes import Conflict, Save
-from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.transactions.accounts.following import Following
 from chalicelib.usecases.transactions.chain_cache import Answers
 from chalicelib.usecases.transactions.finality import Finality, Scanned
@@ -30,10 +24,6 @@ from chalicelib.usecases.withdrawals.steps import (
     order_id,
     payout_parts,
 )
-
-log = logging.getLogger(__name__)
-
-QUOTE_SECONDS = 60
 
 
 class Settlement:
@@ -94,33 +84,3 @@ class Settlement:
     def let_rest(self, more: Callable[[], bool]) -> None:
         """As `PayoutBooking.let_rest`."""
         self._booking.let_rest(more)
-
-    def quote_fees(self, senders: Sequence[str]) -> None:
-        """Store what a plain payment of each coin costs now, and collecting one deposit of it, once a minute: the API shows the one
-        and charges both without asking a node."""
-        now = self._clock.now_ms()
-        known = self._store.get(FeeQuote, network=self._network.id)
-        if known is not None and now - known.at < QUOTE_SECONDS * 1000:
-            return
-        found: dict[str, FeeEstimate] = {}
-        catalogue = self._store.catalogue(self._network.realm)
-        native = catalogue.native(self._network.slug)
-        for coin in catalogue.coins_of(self._network.slug):
-            if coin.status != "ACTIVE":
-                continue
-            for sender in senders:
-                try:
-                    found[coin.slug] = self._sent.quote(sender, coin)
-                    break
-                except Refused as refused:
-                    log.info("%s: no fee estimate for %s of %s: %s", self._network.id, coin.slug, sender, refused)
-        fees = {slug: estimate.fee for slug, estimate in found.items()}
-        collecting = {slug: estimate.sweep for slug, estimate in found.items() if slug == native.slug}
-        if native.slug in fees:  # the address of a token needs the sweep's fee first
-            collecting |= {slug: fees[native.slug] + found[slug].sweep for slug in found if slug != native.slug}
-        version = version_after(known)
-        quote = FeeQuote(self._network.id, fees, now, collecting, version)
-        try:
-            self._store.commit([Save(quote)])
-        except Conflict:
-            log.info("%s: another poll stored its fee estimate first", self._network.id)
