@@ -24,7 +24,7 @@ from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
 from chalicelib.domain.ids import network_id, network_parts
 from chalicelib.usecases.addresses.addresses import UNCHANGED
-from chalicelib.usecases.base.views import coins_on, total_usd
+from chalicelib.usecases.base.balance_views import coins_on, total_usd
 from chalicelib.usecases.wallets.service_wallets import Listed, Registered
 
 Kind = Literal[

@@ -18,9 +18,9 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.versions import version_after
 from chalicelib.usecases.addresses.daily_limit import DailyAddresses
 from chalicelib.usecases.base.address_forms import form_of
+from chalicelib.usecases.base.balance_views import Holdings, coins_on
 from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.base.views import Holdings, coins_on
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.clock import Clock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +10,7 @@ from chalicelib.domain.addresses.addresses import Address
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin
 from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.deposits.deposits import Deposit
-from chalicelib.domain.ids import AssetId, NetworkId, asset_parts, network_parts
+from chalicelib.domain.ids import AssetId, NetworkId, network_parts
 from chalicelib.domain.invoices.invoices import Invoice, Payment
 from chalicelib.domain.invoices.quotes import FiatValue
 from chalicelib.domain.invoices.terms import Terms
@@ -23,6 +23,7 @@ from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.approvals import withdrawal_text
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.base.balance_views import Holdings, balance_record, coins_on, holding_record, owned, with_parts
 from chalicelib.usecases.base.payment_requests import chosen_record, coin_and_network, misdirected_record, quoted, uri_of
 from chalicelib.usecases.base.refund_views import refund_record, standing, standing_by
 from chalicelib.usecases.base.transaction_views import (
@@ -37,8 +38,6 @@ from chalicelib.usecases.base.transaction_views import (
 
 Tips = int | Mapping[NetworkId, int] | None
 """The height of a chain; or of each network that holds payments, where they may be on several."""
-Holdings = Mapping[AssetId, WalletBalance]
-"""The ledger's balances of one address by asset; a missing asset was never there."""
 
 
 def without_none(record: dict[str, Any]) -> dict[str, Any]:
@@ -224,23 +223,14 @@ class Views:
         }
 
     def balance(self, balance: Balance) -> dict[str, Any]:
+        """The merchant's balance of one coin."""
         coin = self._coin(balance.asset)
-        amount = _formatter(coin)
-        return {
-            "network": network_parts(asset_parts(balance.asset)[0])[1],
-            "coin": coin.slug,
-            "symbol": coin.symbol,
-            "balance": amount(balance.available + balance.frozen + balance.held),
-            "available": amount(balance.available),
-            "frozen": amount(balance.frozen),
-            "held": amount(balance.held),
-            "pending": amount(balance.pending),
-            "balanceUSD": self.usd(coin, balance.available + balance.frozen + balance.held),
-        }
+        return balance_record(coin, balance, self.usd(coin, owned(balance)))
 
     def address(self, address: Address, holdings: Holdings | None = None) -> dict[str, Any]:
         """`holdings` is what the ledger has on the address; without them it has nothing yet."""
         known = holdings or {}
+        balances = [self.holding(coin, known.get(coin.asset)) for coin in coins_on(self._catalogue, address)]
         return without_none(
             {
                 "id": address.id,
@@ -253,54 +243,23 @@ class Views:
                 "metadata": address.metadata or None,
                 "affectedNetworks": list(address.networks),
                 "archived": True if address.archived else None,
-                "balances": [self.holding(coin, known.get(coin.asset)) for coin in coins_on(self._catalogue, address)],
+                "balances": balances,
                 "createdAt": iso(address.created_at),
             }
         )
 
     def holding(self, coin: Coin, there: WalletBalance | None) -> dict[str, Any]:
         """An address's balance of one coin."""
-        return {
-            "coin": coin.slug,
-            "symbol": coin.symbol,
-            "network": network_parts(coin.network)[1],
-            "balance": format_units(there.units if there is not None else 0, coin.decimals),
-            "balanceUSD": self.usd(coin, there.units if there is not None else 0),
-            "contractAddress": coin.contract,
-        }
+        return holding_record(coin, there, self.usd(coin, there.units if there is not None else 0))
 
     def holding_in_detail(self, coin: Coin, there: WalletBalance | None) -> dict[str, Any]:
-        """An address's balance of one coin, with its available, frozen and unconfirmed parts.
-
-        `balance` is what the ledger has there: `confirmed`, which is `frozen` and `available`; `unconfirmed` comes on top.
-        """
-        amount = _formatter(coin)
-        units, pending, held = (there.units, there.pending, there.held) if there is not None else (0, 0, 0)
-        return self.holding(coin, there) | {
-            "confirmed": amount(units),
-            "unconfirmed": amount(pending),
-            "frozen": amount(held),
-            "available": amount(units - held),
-        }
+        """As `balance_views.with_parts`."""
+        return with_parts(self.holding(coin, there), coin, there)
 
 
 def views_now(catalogue: Catalogue, rates_of: RatesOf, now_ms: int) -> Views:
     """Views that value amounts at `now_ms`: for events about balances."""
     return Views(catalogue, lambda: rates_of(catalogue.realm), now_ms)
-
-
-def coins_on(catalogue: Catalogue, address: Address) -> list[Coin]:
-    """The coins that an address can hold: all of its networks', and in the mode single the one it was made for."""
-    coins = [coin for slug in address.networks for coin in catalogue.coins_of(slug)]
-    return [coin for coin in coins if coin.slug == address.coin] if address.mode == "single" else coins
-
-
-def total_usd(balances: Iterable[Mapping[str, Any]]) -> float | None:
-    """The sum of `balanceUSD`, to the cent; None where one of them is unknown."""
-    values = [balance["balanceUSD"] for balance in balances]
-    if None in values:
-        return None
-    return float(sum((Decimal(str(value)) for value in values), Decimal(0)))
 
 
 def _forgiving(terms: Terms | None) -> dict[str, Any]:

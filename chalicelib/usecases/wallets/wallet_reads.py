@@ -16,8 +16,8 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Distribution
 from chalicelib.usecases.base.address_forms import form_of
+from chalicelib.usecases.base.balance_views import Holdings
 from chalicelib.usecases.base.current_wallets import current_wallets, wallet_of
-from chalicelib.usecases.base.views import Holdings
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chalicelib.domain.catalogue.rates import STALE_MS, Rate
-from chalicelib.usecases.base.views import total_usd
+from chalicelib.usecases.base.balance_views import total_usd
 from chalicelib.usecases.ports.changes import Save
 from tests.support.edge import PREPARED, Edge
 
