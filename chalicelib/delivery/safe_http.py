@@ -1,4 +1,4 @@
-"""`usecases.webhooks.deliveries.Sender` over urllib3, for URLs that strangers chose (server-side request forgery, OWASP A10:2021).
+"""`usecases.webhooks.delivery_attempts.Sender` over urllib3, for URLs that strangers chose (server-side request forgery, OWASP A10:2021).
 
 The name is resolved once, every address is checked, and the connection is made to a checked address, so that a second
 answer of the resolver can not redirect it. No redirects, no proxies from the environment, no connection is kept. One deadline
@@ -23,7 +23,7 @@ from chalicelib.delivery import resolve
 from chalicelib.delivery.guarded import GuardedSocket
 from chalicelib.domain.webhooks.deliveries import ATTEMPT_SECONDS
 from chalicelib.domain.webhooks.urls import default_port, url_problems
-from chalicelib.usecases.webhooks.deliveries import Answer
+from chalicelib.usecases.webhooks.delivery_attempts import Answer
 
 MAX_READ = 64 * 1024
 """Bytes of an answer that are read at most, headers included."""

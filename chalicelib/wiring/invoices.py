@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.invoices.checkout import Checkouts
     from chalicelib.usecases.invoices.choosable import ChoosableInvoices
     from chalicelib.usecases.invoices.choosing import Choices
-    from chalicelib.usecases.invoices.deadlines import InvoiceDeadlines
+    from chalicelib.usecases.invoices.cancel_and_extend import InvoiceDeadlines
     from chalicelib.usecases.invoices.expiries import InvoiceExpiries
     from chalicelib.usecases.invoices.invoices import Invoices
     from chalicelib.usecases.invoices.payer_transactions import InvoiceTransactions
@@ -35,7 +35,7 @@ class InvoiceWiring:
     def checkouts(self) -> Checkouts:
         from chalicelib.usecases.catalogue.conditions import Conditions
         from chalicelib.usecases.invoices.checkout import Checkouts
-        from chalicelib.usecases.refunds.payer_views import payer_refunds
+        from chalicelib.usecases.refunds.public_views import payer_refunds
 
         parts = self._parts
         conditions = Conditions(parts.store)
@@ -78,6 +78,6 @@ class InvoiceWiring:
 
     @cached_property
     def invoice_deadlines(self) -> InvoiceDeadlines:
-        from chalicelib.usecases.invoices.deadlines import InvoiceDeadlines
+        from chalicelib.usecases.invoices.cancel_and_extend import InvoiceDeadlines
 
         return InvoiceDeadlines(self._parts.store, self.invoices, self._parts.realm_clock)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.treasury.hot_floor import HotFloor
     from chalicelib.usecases.treasury.moves.following import MoveFollowing
     from chalicelib.usecases.treasury.moves.signing import MoveSigning
-    from chalicelib.usecases.treasury.rotation import Drains
+    from chalicelib.usecases.treasury.draining import Drains
     from chalicelib.usecases.treasury.slots import SlotMoves
     from chalicelib.usecases.treasury.unsigned_moves import UnsignedMoves
     from chalicelib.wiring.chains import ChainWiring
@@ -110,7 +110,7 @@ class MoveWiring:
 
     def drains(self, network: Network) -> Drains:
         """For networks of both kinds."""
-        from chalicelib.usecases.treasury.rotation import Drains
+        from chalicelib.usecases.treasury.draining import Drains
 
         fees, coins_pay = partial(self.move_fees, network), lambda wallet: self._coin_moves.cold_coins(network).worth(wallet)
         return Drains(self._chains.context(network), self._parts.rates, fees, coins_pay)

@@ -59,7 +59,7 @@ class WebhookWiring:
     def leases(self) -> Leases:
         from chalicelib.delivery.safe_http import SafeHttpSender
         from chalicelib.delivery.secrets import KmsOpener
-        from chalicelib.usecases.webhooks.deliveries import Deliveries
+        from chalicelib.usecases.webhooks.delivery_attempts import Deliveries
         from chalicelib.usecases.webhooks.leases import Leases
         from chalicelib.usecases.webhooks.notices import Notices
 

@@ -209,7 +209,8 @@ def default_coins(realm: Realm) -> list[Coin]:
 
 
 class Catalogue:
-    """Networks and coins of one realm, looked up by name. Unknown names give None: the caller words the error.
+    """Networks and coins of one realm, looked up by name. Unknown names give None: the caller words the error. In order of the
+    networks, each with its native coin first.
 
     `newer` reads the catalogue afresh: another process may have registered a coin since.
     """
@@ -227,7 +228,7 @@ class Catalogue:
         self.networks = {n.slug: n for n in sorted(networks, key=lambda n: (order.get(n.slug, len(order)), n.slug))}
         self.coins = {
             (network_parts(c.network)[1], c.slug): c
-            for c in sorted(coins, key=lambda c: order.get(network_parts(c.network)[1], len(order)))
+            for c in sorted(coins, key=lambda c: (order.get(network_parts(c.network)[1], len(order)), c.contract is not None))
         }
 
     def network(self, slug: str) -> Network | None:

@@ -23,7 +23,7 @@ from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views, views_now
 from chalicelib.usecases.deposits.counted_rates import no_longer_unpriced
 from chalicelib.usecases.deposits.posting import DepositPostings
-from chalicelib.usecases.invoices.early_ends import ended_early, open_again
+from chalicelib.usecases.invoices.completed_early import ended_early, open_again
 from chalicelib.usecases.invoices.pieces_again import take_again
 from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules

@@ -84,7 +84,7 @@ class Checkouts:
         rates: RatesOf,
     ) -> None:
         """`looked` gives an invoice new rates where its payer's lock has ended (`choosing.Choices.looked`); `refunds_of` renders
-        its refunds (`usecases.refunds.payer_views`)."""
+        its refunds (`usecases.refunds.public_views`)."""
         self._store, self._clock_of, self._looked = store, clock_of, looked
         self._refunds_of, self._conditions, self._rates = refunds_of, conditions, rates
 

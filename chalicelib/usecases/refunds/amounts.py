@@ -23,7 +23,7 @@ from chalicelib.domain.refunds.fractions import (
     taken,
 )
 from chalicelib.domain.refunds.refunds import Mode
-from chalicelib.usecases.refunds.reading import Refunded
+from chalicelib.usecases.refunds.refund_reads import Refunded
 
 _PAID_DECIMALS = 8
 _NOTHING = "nothing is credited for this invoice, so there is nothing to refund"

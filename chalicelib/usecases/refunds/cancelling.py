@@ -12,7 +12,7 @@ from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.endings import give_back
-from chalicelib.usecases.refunds.reading import Shown, found
+from chalicelib.usecases.refunds.refund_reads import Shown, found
 from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 
 

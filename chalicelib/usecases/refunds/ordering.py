@@ -25,7 +25,7 @@ from chalicelib.usecases.ports.changes import FEW_ITEMS, OUTBOX_ITEMS, Change, C
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.endings import give_back
-from chalicelib.usecases.refunds.reading import is_covered
+from chalicelib.usecases.refunds.refund_reads import is_covered
 from chalicelib.usecases.withdrawals.ordered import Order, withdrawal_of
 from chalicelib.usecases.withdrawals.rules import Output, Reserved
 from chalicelib.usecases.withdrawals.steps import begun, moved

@@ -13,7 +13,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.cancelling import Cancelling
 from chalicelib.usecases.refunds.making import Made, Making, Wanted, new_link
-from chalicelib.usecases.refunds.reading import Shown, found, with_withdrawals
+from chalicelib.usecases.refunds.refund_reads import Shown, found, with_withdrawals
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from chalicelib.usecases.refunds.amounts import Asked, priced
 from chalicelib.usecases.refunds.cancelling import Cancelling
 from chalicelib.usecases.refunds.making import Made, Making, Payee, Wanted, new_link
 from chalicelib.usecases.refunds.ordering import Ordering
-from chalicelib.usecases.refunds.reading import Shown, found, refunded, with_withdrawals
+from chalicelib.usecases.refunds.refund_reads import Shown, found, refunded, with_withdrawals
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import TooNew
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.webhooks.deliveries import Deliveries
+from chalicelib.usecases.webhooks.delivery_attempts import Deliveries
 from chalicelib.usecases.webhooks.ordering import Ordering
 from chalicelib.usecases.webhooks.parcels import packed
 

@@ -30,7 +30,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.secrets import Opener
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.webhooks.deliveries import Accepted, Deliveries, Sent
+from chalicelib.usecases.webhooks.delivery_attempts import Accepted, Deliveries, Sent
 from chalicelib.usecases.webhooks.due_deliveries import DueReads, Look
 from chalicelib.usecases.webhooks.notices import well_again
 from chalicelib.usecases.webhooks.ordering import Ordering

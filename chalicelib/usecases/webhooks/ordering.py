@@ -23,7 +23,7 @@ from chalicelib.domain.webhooks.ordering import Blocker, Blockers, Due, arranged
 from chalicelib.domain.work import BEHIND, Work
 from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.webhooks.deliveries import Deliveries
+from chalicelib.usecases.webhooks.delivery_attempts import Deliveries
 
 _TRIES = 20
 

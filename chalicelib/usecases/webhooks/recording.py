@@ -18,7 +18,7 @@ from chalicelib.domain.webhooks.leases import Turn
 from chalicelib.domain.webhooks.parcels import Parcel, is_parcel, parcel_of
 from chalicelib.usecases.ports.changes import Change, Close, Save
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.webhooks.deliveries import Accepted, Deliveries, Sent
+from chalicelib.usecases.webhooks.delivery_attempts import Accepted, Deliveries, Sent
 from chalicelib.usecases.webhooks.due_deliveries import Look
 
 log = logging.getLogger(__name__)

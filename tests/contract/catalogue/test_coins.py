@@ -55,6 +55,12 @@ def get(edge: Edge, slug: str, key: str = "client", **query: str) -> Any:
     return answer.json
 
 
+def listing(edge: Edge, **query: str) -> Any:
+    answer = edge.call("GET", "/v1/coins", key="client", query=query)
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
 def exact(edge: Edge, slug: str) -> dict[str, str]:
     """The settings of a single read, digit for digit."""
     body = edge.call("GET", f"/v1/coins/{slug}").body
@@ -127,6 +133,15 @@ def test_native_coins_are_there_and_no_other_can_be_made(edge: Edge) -> None:
     refused(post(edge, network="bitcoin"), "VALIDATION_ERROR", "btc")
     refused(post(edge, network="bitcoin", coin="doge"), "VALIDATION_ERROR", "btc")
     refused(post(edge, network="bitcoin", contractAddress=USDT), "VALIDATION_ERROR", "tokens")
+
+
+def test_the_list_has_the_native_coin_of_each_network_first(edge: Edge) -> None:
+    contract = token(edge, symbol="AAVE", name="Before eth in the alphabet")
+    assert post(edge, network="ethereum", contractAddress=contract).status == 201
+    listed = listing(edge)
+    first = {found["network"]: found for found in reversed(listed)}
+    assert {name for name, found in first.items() if found["contractAddress"] is not None} == set()
+    assert [found["coin"] for found in listing(edge, network="ethereum")][:2] == ["eth", "aave"]
 
 
 def test_a_native_coin_that_is_missing_is_made(edge: Edge) -> None:
@@ -227,7 +242,7 @@ def test_limits_in_usd_are_exact_in_usd_and_follow_the_rate_in_coins(edge: Edge)
     found = exact(edge, "eth")
     assert (found["minValueUSD"], found["maxValueUSD"], found["minDepositAmountUSD"]) == ("10.5", "1500", "3")
     assert (found["minValue"], found["maxValue"], found["minDepositAmount"]) == ("0.0035", "0.5", "0.001")
-    listed = next(c for c in edge.call("GET", "/v1/coins").json if (c["coin"], c["network"]["network"]) == ("eth", "ethereum"))
+    listed = next(c for c in listing(edge) if (c["coin"], c["network"]["network"]) == ("eth", "ethereum"))
     assert (listed["settings"]["useUsdLimits"], listed["settings"]["minValue"]) == (True, 10.5)
 
 

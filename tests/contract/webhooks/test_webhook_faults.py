@@ -16,7 +16,7 @@ from chalicelib.delivery.safe_http import SafeHttpSender
 from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
 from chalicelib.domain.webhooks.leases import LEASE_MS
-from chalicelib.usecases.webhooks.deliveries import Answer
+from chalicelib.usecases.webhooks.delivery_attempts import Answer
 from chalicelib.usecases.webhooks.lookouts import PERIOD_MS
 from chalicelib.wiring import services
 from tests.support.receiver import Behaviour, Receiver, answer, drip, reset

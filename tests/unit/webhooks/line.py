@@ -11,7 +11,7 @@ from chalicelib.domain.webhooks.endpoints import WebhookEndpoint, event_record
 from chalicelib.domain.webhooks.leases import Turn
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.ports.changes import Open, Save
-from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
+from chalicelib.usecases.webhooks.delivery_attempts import Answer, Deliveries
 from chalicelib.usecases.webhooks.due_sweep import DueSweep
 from chalicelib.usecases.webhooks.endpoints import Webhooks
 from chalicelib.usecases.webhooks.leases import Leases

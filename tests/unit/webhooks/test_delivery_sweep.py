@@ -26,7 +26,7 @@ from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
-from chalicelib.usecases.webhooks.deliveries import Answer
+from chalicelib.usecases.webhooks.delivery_attempts import Answer
 from chalicelib.usecases.webhooks.due_lanes import KNOWN_MS
 from chalicelib.usecases.webhooks.due_sweep import PAGE, DueSweep
 from chalicelib.usecases.webhooks.endpoints import Webhooks

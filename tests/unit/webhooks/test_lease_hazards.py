@@ -15,7 +15,7 @@ from chalicelib.domain.webhooks.leases import BATCH, FAILING_TOLD_MS, LEASE_MS
 from chalicelib.domain.work import Work
 from chalicelib.usecases.ports.changes import Delete, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.webhooks.deliveries import Answer
+from chalicelib.usecases.webhooks.delivery_attempts import Answer
 from tests.support.webhooks import NOW, SHOP
 from tests.unit.webhooks.line import BAD, HOOK, OK, Line
 

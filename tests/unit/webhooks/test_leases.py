@@ -15,7 +15,7 @@ from chalicelib.domain.work import is_held
 from chalicelib.usecases.base.message_chains import MOST, before, brought_by
 from chalicelib.usecases.ports.changes import Delete, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
+from chalicelib.usecases.webhooks.delivery_attempts import Answer, Deliveries
 from chalicelib.usecases.webhooks.leases import Leases, in_threads
 from tests.support.secrets import PlainSeals
 from tests.support.webhooks import NOW, SHOP, an_endpoint, an_event

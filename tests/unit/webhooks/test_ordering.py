@@ -20,7 +20,7 @@ from chalicelib.domain.webhooks.leases import LEASE_MS, Turn
 from chalicelib.domain.webhooks.ordering import FREE_AFTER, MOST_BLOCKERS, Blocker, Blockers, object_key
 from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
+from chalicelib.usecases.webhooks.delivery_attempts import Answer, Deliveries
 from chalicelib.usecases.webhooks.leases import Leases
 from chalicelib.usecases.webhooks.redelivery import Redelivery
 from tests.support.memory_store import Cuts

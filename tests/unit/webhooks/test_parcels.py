@@ -17,7 +17,7 @@ from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.base.message_chains import MOST, brought_by
 from chalicelib.usecases.ports.changes import Close, Conflict, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
+from chalicelib.usecases.webhooks.delivery_attempts import Answer, Deliveries
 from chalicelib.usecases.webhooks.leases import Leases
 from chalicelib.usecases.webhooks.relay import Relay
 from tests.support.memory_store import Cuts

@@ -21,7 +21,7 @@ from chalicelib.usecases.ports.changes import Close, Delete, Emit, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Page
 from chalicelib.usecases.webhooks import earlier_rows
-from chalicelib.usecases.webhooks.deliveries import Answer
+from chalicelib.usecases.webhooks.delivery_attempts import Answer
 from chalicelib.usecases.webhooks.due_sweep import DueSweep
 from chalicelib.usecases.webhooks.earlier_rows import HOLD_MS, MOST, READ, WINDOW_MS
 from chalicelib.usecases.webhooks.redelivery import Redelivery, Wanted

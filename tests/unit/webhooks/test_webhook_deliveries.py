@@ -19,7 +19,7 @@ from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.ports.changes import Delete, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
+from chalicelib.usecases.webhooks.delivery_attempts import Answer, Deliveries
 from chalicelib.usecases.webhooks.due_sweep import DueSweep
 from chalicelib.usecases.webhooks.leases import Leases
 from tests.support.memory_store import Cuts, HandClock, MemoryQueues, MemoryStore

@@ -23,7 +23,7 @@ from chalicelib.domain.money import plain
 from chalicelib.domain.refunds.refunds import MODES, Mode, Refund
 from chalicelib.usecases.refunds.amounts import Asked
 from chalicelib.usecases.refunds.making import Made
-from chalicelib.usecases.refunds.reading import Shown
+from chalicelib.usecases.refunds.refund_reads import Shown
 from chalicelib.usecases.refunds.refunds import RefundWishes
 
 SHOWN_ONCE = {"claimUrl": "https://pay.example/api/claim/5w8mJ0y3Qk1rZt7uXv2bNc4dEf6gHi8jKl0mNo2pQr4"}

@@ -16,7 +16,7 @@ from chalicelib.domain.refunds.refunds import kind_of
 from chalicelib.domain.times import iso
 from chalicelib.usecases.base.payment_requests import coin_and_network
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.refunds.reading import Shown, with_withdrawals
+from chalicelib.usecases.refunds.refund_reads import Shown, with_withdrawals
 
 MOST_SHOWN = 20
 
