@@ -1,4 +1,4 @@
-"""`usecases.webhooks.delivery_attempts.Sender` over urllib3, for URLs that strangers chose (server-side request forgery, OWASP A10:2021).
+"""`delivery_attempts.Sender` over urllib3, for URLs that strangers chose (server-side request forgery, OWASP A10:2021).
 
 The name is resolved once, every address is checked, and the connection is made to a checked address, so that a second
 answer of the resolver can not redirect it. No redirects, no proxies from the environment, no connection is kept. One deadline

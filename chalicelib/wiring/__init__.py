@@ -57,6 +57,7 @@ class Services:
     source_limits = Of(lambda wiring: wiring.merchants.source_limits)
     api_keys = Of(lambda wiring: wiring.merchants.api_keys)
     directory = Of(lambda wiring: wiring.merchants.directory)
+    first_keys = Of(lambda wiring: wiring.merchants.first_keys)
     suspensions = Of(lambda wiring: wiring.merchants.suspensions)
     merchant_settings = Of(lambda wiring: wiring.merchants.merchant_settings)
     shops = Of(lambda wiring: wiring.merchants.shops)
@@ -112,6 +113,8 @@ class Services:
 
     webhooks = Of(lambda wiring: wiring.webhooks.webhooks)
     invoice_hooks = Of(lambda wiring: wiring.webhooks.invoice_hooks)
+    delivery_reads = Of(lambda wiring: wiring.webhooks.delivery_reads)
+    test_events = Of(lambda wiring: wiring.webhooks.test_events)
     redelivery = Of(lambda wiring: wiring.webhooks.redelivery)
     relay = Of(lambda wiring: wiring.webhooks.relay)
     leases = Of(lambda wiring: wiring.webhooks.leases)

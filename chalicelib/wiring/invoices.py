@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from chalicelib.usecases.invoices.cancel_and_extend import InvoiceDeadlines
     from chalicelib.usecases.invoices.checkout import Checkouts
     from chalicelib.usecases.invoices.choosable import ChoosableInvoices
     from chalicelib.usecases.invoices.choosing import Choices
-    from chalicelib.usecases.invoices.cancel_and_extend import InvoiceDeadlines
     from chalicelib.usecases.invoices.expiries import InvoiceExpiries
     from chalicelib.usecases.invoices.invoices import Invoices
     from chalicelib.usecases.invoices.payer_transactions import InvoiceTransactions

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.ledger import Balance
     from chalicelib.store.access import Access
     from chalicelib.usecases.merchants.api_keys import ApiKeys
+    from chalicelib.usecases.merchants.first_key import FirstKeys
     from chalicelib.usecases.merchants.merchants import Directory
     from chalicelib.usecases.merchants.settings import MerchantSettingsService
     from chalicelib.usecases.merchants.shop import Shops
@@ -52,6 +53,12 @@ class MerchantWiring:
         from chalicelib.usecases.merchants.merchants import Directory
 
         return Directory(self._parts.store, self._parts.clock)
+
+    @cached_property
+    def first_keys(self) -> FirstKeys:
+        from chalicelib.usecases.merchants.first_key import FirstKeys
+
+        return FirstKeys(self._parts.store, self._parts.clock, self.directory)
 
     @cached_property
     def merchant_settings(self) -> MerchantSettingsService:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from chalicelib.usecases.treasury.collection.decisions import CollectDecisions
     from chalicelib.usecases.treasury.collection.fees import MoveFees
     from chalicelib.usecases.treasury.collection.run import CollectRun
+    from chalicelib.usecases.treasury.draining import Drains
     from chalicelib.usecases.treasury.filling_over import FillingOver
     from chalicelib.usecases.treasury.hot_floor import HotFloor
     from chalicelib.usecases.treasury.moves.following import MoveFollowing
     from chalicelib.usecases.treasury.moves.signing import MoveSigning
-    from chalicelib.usecases.treasury.draining import Drains
     from chalicelib.usecases.treasury.slots import SlotMoves
     from chalicelib.usecases.treasury.unsigned_moves import UnsignedMoves
     from chalicelib.wiring.chains import ChainWiring

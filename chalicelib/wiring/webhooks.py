@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chalicelib.usecases.ports.secrets import Sealer
+    from chalicelib.usecases.webhooks.delivery_reads import DeliveryReads
     from chalicelib.usecases.webhooks.due_sweep import DueSweep
     from chalicelib.usecases.webhooks.endpoints import Webhooks
     from chalicelib.usecases.webhooks.hooks import InvoiceHooks
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.webhooks.redelivery import Redelivery
     from chalicelib.usecases.webhooks.redelivery_run import RedeliveryRun
     from chalicelib.usecases.webhooks.relay import Relay
+    from chalicelib.usecases.webhooks.test_event import EventTests
     from chalicelib.wiring.parts import Parts
 
 
@@ -41,6 +43,18 @@ class WebhookWiring:
         from chalicelib.delivery.secrets import KmsSealer
 
         return KmsSealer(lambda: self._parts.client("kms"), self._parts.settings)
+
+    @cached_property
+    def delivery_reads(self) -> DeliveryReads:
+        from chalicelib.usecases.webhooks.delivery_reads import DeliveryReads
+
+        return DeliveryReads(self._parts.store)
+
+    @cached_property
+    def test_events(self) -> EventTests:
+        from chalicelib.usecases.webhooks.test_event import EventTests
+
+        return EventTests(self._parts.store, self._parts.queues, self._parts.clock, self._parts.realm_clock)
 
     @cached_property
     def redelivery(self) -> Redelivery:

@@ -12,7 +12,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "activity": ("activity",),
     "addresses": ("addresses", "grey_list", "transactions", "wallets"),
     "api-keys": ("api_keys",),
-    "auth": ("health",),
+    "auth": ("own_key",),
     "balances": ("balances",),
     "claim": ("refunds.claims",),
     "coins": ("coins",),
@@ -25,7 +25,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "merchant": ("merchant",),
     "merchants": ("merchants",),
     "moves": ("moves",),
-    "networks": ("networks", "rescans", "stakes"),
+    "networks": ("networks", "rescans", "scan_progress", "stakes"),
     "openapi": ("openapi",),
     "pay": ("pay.checkout", "pay.transactions"),
     "payment-links": ("payment_links.links",),
@@ -38,7 +38,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "transactions": ("grey_list", "transactions"),
     "webhooks": ("deliveries", "webhooks"),
     "whitelist": ("whitelist",),
-    "withdrawals": ("withdrawals.withdrawal_requests", "withdrawals.withdrawal_switch", "withdrawals.withdrawals"),
+    "withdrawals": ("withdrawals.kill_switch", "withdrawals.withdrawal_requests", "withdrawals.withdrawals"),
     "withdraws": ("withdrawals.withdraws",),
 }
 """The first part of a path, and the modules that have its endpoints."""

@@ -211,7 +211,8 @@ class CoinQuery(Query):
     answer="list[coins.Coin]",
 )  # fmt: skip
 def list_coins(ctx: Ctx, query: PageQuery) -> Answer:
-    """In order of the networks, each with its native coin first. Settings are shown as they were set: in USD where `useUsdLimits` is true."""
+    """In order of the networks, each with its native coin first. Settings are shown as they were set: in USD where
+    `useUsdLimits` is true."""
     return Answer([shown(found) for found in COINS.array(ctx, query, ctx.catalogue.coins.values())])
 
 

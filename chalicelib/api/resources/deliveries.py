@@ -31,7 +31,7 @@ def _with_id(ctx: Ctx, id: str) -> list[Delivery]:
 
 
 def _of_event(ctx: Ctx, id: str) -> list[Delivery] | None:
-    return ctx.services.redelivery.of_event(ctx.tenant, ctx.param("id"), id)
+    return ctx.services.delivery_reads.of_event(ctx.tenant, ctx.param("id"), id)
 
 
 DELIVERIES = Listing(
@@ -148,7 +148,7 @@ def test_webhook(ctx: Ctx) -> Answer:
     """The event `webhook.test`, for this endpoint alone whatever it subscribed to, signed and retried as every other. A disabled
     endpoint is `VALIDATION_ERROR`, and so is a paused one: a test that waits tests nothing. While the endpoint rests
     (`restsUntil`), it is sent at the end of that."""
-    return ctx.create(ctx.services.redelivery.testing(ctx.tenant, ctx.param("id")), lambda sent: delivery_view(sent.shown))
+    return ctx.create(ctx.services.test_events.creating(ctx.tenant, ctx.param("id")), lambda sent: delivery_view(sent.shown))
 
 
 @endpoint(
@@ -177,10 +177,10 @@ class DeliveryQuery(Query):
 def get_delivery(ctx: Ctx, query: DeliveryQuery) -> Answer:
     """As it is now, for 30 days; also where the endpoint was deleted meanwhile. With `request=true` the answer has `request`: the
     bytes of every attempt are the same. Its `body` takes the permission `events:read`, too."""
-    found = ctx.services.redelivery.shown(ctx.tenant, ctx.param("id"))
+    found = ctx.services.delivery_reads.shown(ctx.tenant, ctx.param("id"))
     record = delivery_view(found)
     if query.request:
-        event, hook = ctx.services.redelivery.request_of(found)
+        event, hook = ctx.services.delivery_reads.request_of(found)
         record["request"] = request_view(found, hook, event if "events:read" in ctx.key.permissions else None)
     return Answer(record)
 

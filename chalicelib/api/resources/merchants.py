@@ -141,7 +141,7 @@ def create_first_key(ctx: Ctx, body: FirstKey) -> Answer:
     encrypted, and repeated to the same API key alone.
     """
     _check_stage(ctx)
-    first = ctx.services.directory.first_key(ctx.key, ctx.param("id"), body.terms())
+    first = ctx.services.first_keys.creating(ctx.key, ctx.param("id"), body.terms())
     return ctx.create(first, lambda made: {**key_view(made[0], ctx.now_ms), "key": made[1]}, secret=True)
 
 
@@ -161,7 +161,7 @@ def _view(ctx: Ctx, merchant: Merchant) -> dict[str, Any]:
                 "since": None if found is None else iso(found.since),
                 "reason": None if found is None else found.reason,
                 "changed_by": None if found is None else found.by,
-                "has_keys": ctx.services.directory.has_keys(tenant_id(merchant.id, realm)),
+                "has_keys": ctx.services.first_keys.has_keys(tenant_id(merchant.id, realm)),
             }
         )
     created = iso(merchant.created_at)

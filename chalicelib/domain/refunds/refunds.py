@@ -7,30 +7,16 @@ both have in common (`Terms`) is stored with it. So a withdrawal and its refund 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.refunds.status import StoredStatus
 from chalicelib.domain.webhooks.hooks import InvoiceHook
 from chalicelib.domain.work import Work, time_order
 
 Mode = Literal["same", "fiat"]
 MODES: tuple[Mode, ...] = ("same", "fiat")
-StoredStatus = Literal["awaiting_claim", "ordered", "claimed", "failed", "expired", "cancelled"]
-"""`ordered`: its address is known and its withdrawal not stored yet. `claimed`: its withdrawal is stored, and says the rest."""
-Status = Literal["awaiting_claim", "pending", "processing", "completed", "failed", "expired", "cancelled"]
-GIVEN_BACK: frozenset[str] = frozenset({"failed", "expired", "cancelled"})
-"""After these the money is available to the merchant again."""
-_OF_WITHDRAWAL: Mapping[str, Status] = {
-    "pending": "pending",
-    "processing": "processing",
-    "broadcasting": "processing",
-    "confirming": "processing",
-    "confirmed": "completed",
-    "failed": "failed",
-    "cancelled": "cancelled",
-}
 DEFAULT_EXPIRY = 7 * 86_400
 """Seconds in which a link can be claimed, unless its merchant says otherwise."""
 MOST_OF_AN_INVOICE = 100
@@ -142,19 +128,6 @@ def event_family(refund_id: str) -> str:
 def kind_of(refund_id: str) -> type[Refund]:
     """The type of the record with that id."""
     return PayoutLink if refund_id.startswith("pol_") else Refund
-
-
-def status_of(stored: StoredStatus, withdrawal_status: str | None) -> Status:
-    """The status as it is shown. `withdrawal_status` is that of the withdrawal that pays it, None for none."""
-    if stored == "claimed":
-        return _OF_WITHDRAWAL[withdrawal_status or "pending"]
-    return "pending" if stored == "ordered" else stored
-
-
-def ending(withdrawal_status: str) -> Status | None:
-    """The end that a withdrawal's new status is for what it pays; None where it is none."""
-    status = _OF_WITHDRAWAL[withdrawal_status]
-    return status if status in ("completed", "failed", "cancelled") else None
 
 
 def refund_work(refund: Refund) -> Work:

@@ -39,7 +39,8 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import TenantId, network_parts
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import JournalEntry, WalletBalance
-from chalicelib.domain.refunds.refunds import GIVEN_BACK, InvoiceRefunds, Refund, status_of
+from chalicelib.domain.refunds.refunds import InvoiceRefunds, Refund
+from chalicelib.domain.refunds.status import GIVEN_BACK, status_of
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.retries import until_settled

@@ -8,7 +8,8 @@ from typing import Any
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.money import format_units
-from chalicelib.domain.refunds.refunds import Refund, Status, Terms, event_family, status_of
+from chalicelib.domain.refunds.refunds import Refund, Terms, event_family
+from chalicelib.domain.refunds.status import Status, status_of
 from chalicelib.domain.times import iso
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 

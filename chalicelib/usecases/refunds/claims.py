@@ -9,19 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from chalicelib.domain.catalogue.catalogue import Coin, Network
-from chalicelib.domain.catalogue.explorers import transaction_url
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, NotFound, ServiceError
 from chalicelib.domain.ids import Realm, asset_parts, network_parts, new_id
-from chalicelib.domain.money import format_units
 from chalicelib.domain.refunds.refunds import ClaimLink, Refund, kind_of
 from chalicelib.domain.refunds.tokens import confirmation, confirms, token_hash
-from chalicelib.domain.times import iso
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.base.views import without_none
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.ordering import Ordered, Ordering
@@ -141,24 +136,3 @@ class Claims:
     def _refused(refund: Refund, error: ServiceError) -> BusinessRule:
         log.warning("%s: the claim of %s is refused: %s", refund.terms.network, refund.id, error.message)
         return BusinessRule("status", NOT_NOW)
-
-
-def public(claim: Claim) -> dict[str, Any]:
-    """What its payee may see."""
-    terms, withdrawal = claim.refund.terms, claim.shown.withdrawal
-    txid = None if withdrawal is None else withdrawal.txid
-    return without_none(
-        {
-            "status": claim.status,
-            "amount": format_units(terms.amount, claim.coin.decimals),
-            "currency": claim.coin.slug,
-            "symbol": claim.coin.symbol,
-            "network": claim.network.slug,
-            "description": terms.text,
-            "address": claim.refund.address,
-            "transactionHash": txid,
-            "explorerUrl": None if txid is None else transaction_url(claim.network, txid),
-            "expiresAt": iso(terms.expires_at or 0),
-            "expiresIn": claim.seconds_left if claim.status == "awaiting_claim" else 0,
-        }
-    )

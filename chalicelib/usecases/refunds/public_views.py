@@ -1,6 +1,6 @@
-"""Refunds of an invoice as its payer sees them on the invoice's public page.
+"""What is shown without a key: a claim link to its payee, and an invoice's refunds to its payer.
 
-Who has the invoice's id is not always who is paid back: neither the claim link nor the address is shown.
+Who has the invoice's id is not always who is paid back: neither the claim link nor the address is shown to the payer.
 """
 
 from __future__ import annotations
@@ -15,10 +15,33 @@ from chalicelib.domain.money import format_units
 from chalicelib.domain.refunds.refunds import kind_of
 from chalicelib.domain.times import iso
 from chalicelib.usecases.base.payment_requests import coin_and_network
+from chalicelib.usecases.base.views import without_none
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.refunds.claims import Claim
 from chalicelib.usecases.refunds.refund_reads import Shown, with_withdrawals
 
 MOST_SHOWN = 20
+
+
+def payee_view(claim: Claim) -> dict[str, Any]:
+    """What its payee may see."""
+    terms, withdrawal = claim.refund.terms, claim.shown.withdrawal
+    txid = None if withdrawal is None else withdrawal.txid
+    return without_none(
+        {
+            "status": claim.status,
+            "amount": format_units(terms.amount, claim.coin.decimals),
+            "currency": claim.coin.slug,
+            "symbol": claim.coin.symbol,
+            "network": claim.network.slug,
+            "description": terms.text,
+            "address": claim.refund.address,
+            "transactionHash": txid,
+            "explorerUrl": None if txid is None else transaction_url(claim.network, txid),
+            "expiresAt": iso(terms.expires_at or 0),
+            "expiresIn": claim.seconds_left if claim.status == "awaiting_claim" else 0,
+        }
+    )
 
 
 def payer_refunds(store: Store, invoice: Invoice, ids: Sequence[str], now_ms: int) -> list[dict[str, Any]]:

@@ -9,7 +9,8 @@ from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.refunds.fractions import covered, credited_of
-from chalicelib.domain.refunds.refunds import GIVEN_BACK, InvoiceRefunds, Refund, Terms, kind_of, status_of
+from chalicelib.domain.refunds.refunds import InvoiceRefunds, Refund, Terms, kind_of
+from chalicelib.domain.refunds.status import GIVEN_BACK, status_of
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.base.open_work import is_open
 from chalicelib.usecases.ports.store import Store

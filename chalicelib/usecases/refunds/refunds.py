@@ -108,8 +108,8 @@ class Refunds:
         return with_withdrawals(self._store, refunds)
 
     def of_invoice(self, tenant: TenantId, invoice_id: str) -> list[Shown]:
-        """All refunds of an invoice, newest first. Raises NotFound."""
-        return list(reversed(refunded(self._store, tenant, invoice_id).refunds))
+        """All refunds of an invoice, oldest first. Raises NotFound."""
+        return list(refunded(self._store, tenant, invoice_id).refunds)
 
     def cancel(self, tenant: TenantId, refund_id: str) -> Shown:
         """Give its money back before it is paid. Raises NotFound, BusinessRule."""

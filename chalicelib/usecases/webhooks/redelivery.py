@@ -1,4 +1,4 @@
-"""Redelivery on request: a test event, one delivery once more, and all events of a period.
+"""Redelivery on request: one delivery once more, and all events of a period.
 
 The last is a job: this makes its record and its obligation, `usecases/webhooks/redelivery_run.py` carries it out. Touches webhooks,
 events and work only.
@@ -14,9 +14,8 @@ from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.times import iso
 from chalicelib.domain.versions import next_version
-from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_id, delivery_work
-from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, TEST_EVENT, EventRecord, WebhookEndpoint, event_record
-from chalicelib.domain.webhooks.events import Event
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_id, delivery_work
+from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint
 from chalicelib.domain.webhooks.leases import EARLY_MS, Turn
 from chalicelib.domain.webhooks.redelivery import (
     KEPT_MS,
@@ -34,11 +33,9 @@ from chalicelib.usecases.ports.changes import Change, Close, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.webhooks.endpoints import endpoint_and_turn, endpoint_of, registered, wake
-from chalicelib.usecases.webhooks.views import as_it_goes
-
-_MOST_FOLLOWED = 50
-"""Deliveries of one event to one endpoint that are looked up one after the other."""
+from chalicelib.usecases.webhooks.delivery_reads import delivery_at
+from chalicelib.usecases.webhooks.endpoints import endpoint_of, registered, wake
+from chalicelib.usecases.webhooks.on_request import Sent, check_enabled
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,86 +51,12 @@ class Wanted:
     events: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A delivery that is to be sent, its endpoint, and the endpoint's lease; None where it never had one."""
-
-    delivery: Delivery
-    endpoint: WebhookEndpoint
-    turn: Turn | None
-
-    @property
-    def shown(self) -> Delivery:
-        """The delivery as merchants see it."""
-        return as_it_goes(self.delivery, self.endpoint, self.turn)
-
-
 class Redelivery:
     """Sends events again for a merchant. `realm_clock` is the time that events bear."""
 
     def __init__(self, store: Store, queues: Queues, clock: Clock, realm_clock: Clock) -> None:
         self._store, self._queues = store, queues
         self._clock, self._realm_clock = clock, realm_clock
-
-    def testing(self, tenant: TenantId, id: str) -> Creation[Sent]:
-        """Prepare to send the endpoint a `webhook.test` event, the way that all others take; it bears its realm's time, as they do.
-
-        A try raises NotFound, BusinessRule.
-        """
-
-        def prepare() -> Prepared[Sent]:
-            endpoint, turn = endpoint_and_turn(self._store, tenant, id)
-            _check_enabled(endpoint)
-            if endpoint.paused:
-                raise BusinessRule("id", f"this webhook is paused: let it go on first, {_turning_on(endpoint)}")
-            now, at = self._clock.now_ms(), self._realm_clock.now_ms()
-            event_id = new_id("evt", at)
-            event = event_record(Event(event_id, tenant, TEST_EVENT, event_id, 1, at, {"webhookId": id}), iso(at), now)
-            delivery = delivery_for(event, endpoint, now)
-            return Prepared(Sent(delivery, endpoint, turn), [Save(event), Save(delivery), Open(delivery_work(delivery))])
-
-        return Creation(self._store, prepare, self._wake)
-
-    def shown(self, tenant: TenantId, id: str) -> Delivery:
-        """A delivery as merchants see it: while it waits, its time is not before the end of its endpoint's rest. Raises
-        NotFound."""
-        found = self.delivery(tenant, id)
-        if found.status != "pending" or found.parked:
-            return found
-        place = {"tenant": tenant, "endpoint_id": found.endpoint_id}
-        endpoint, turn = self._store.get_many([(WebhookEndpoint, {"tenant": tenant, "id": found.endpoint_id}), (Turn, place)])
-        return as_it_goes(found, endpoint, turn)
-
-    def request_of(self, delivery: Delivery) -> tuple[EventRecord | None, WebhookEndpoint | None]:
-        """The event that a delivery sends, and its endpoint as it is now; None for what is there no more."""
-        at = {"tenant": delivery.tenant}
-        event, endpoint = self._store.get_many(
-            [(EventRecord, {**at, "id": delivery.event_id}), (WebhookEndpoint, {**at, "id": delivery.endpoint_id})]
-        )
-        return event, endpoint
-
-    def delivery(self, tenant: TenantId, id: str) -> Delivery:
-        """Raises NotFound."""
-        found = self._store.get(Delivery, tenant=tenant, id=id)
-        if found is None:
-            raise NotFound("Delivery not found", {"id": id})
-        return found
-
-    def of_event(self, tenant: TenantId, endpoint_id: str, event_id: str) -> list[Delivery] | None:
-        """All deliveries of an event to an endpoint; None where they are too many to be looked up one after the other."""
-        first = self._store.get(Delivery, tenant=tenant, id=delivery_id(event_id, endpoint_id))
-        if first is None:
-            return []
-        found, next_id = [first], first.again_id
-        while next_id is not None and next_id != first.id:
-            if len(found) > _MOST_FOLLOWED:
-                return None
-            following = self._store.get(Delivery, tenant=tenant, id=next_id)
-            if following is None:
-                return None
-            found.append(following)
-            next_id = following.earlier_id
-        return found
 
     def redeliver(self, tenant: TenantId, id: str) -> Delivery:
         """Send a delivery's event to its endpoint once more, with all retries: a new delivery, or the same one at once where it
@@ -144,7 +67,7 @@ class Redelivery:
         """What `redeliver` commits: nothing where the delivery is on its way."""
 
         def prepare() -> Prepared[Sent]:
-            before = self.delivery(tenant, id)
+            before = delivery_at(self._store, tenant, id)
             first_id = delivery_id(before.event_id, before.endpoint_id)
             endpoint, turn, event, first = self._store.get_many(
                 [
@@ -156,7 +79,7 @@ class Redelivery:
             )
             if endpoint is None or event is None:
                 raise NotFound("Delivery not found", {"id": id})
-            _check_enabled(endpoint)
+            check_enabled(endpoint)
             now = self._clock.now_ms()
             if before.status != "pending":
                 after, changes = _again(before, first, event, endpoint, now)
@@ -185,7 +108,7 @@ class Redelivery:
 
         def prepare() -> Prepared[RedeliveryJob]:
             endpoint = endpoint_of(self._store, tenant, registered(endpoint_id))
-            _check_enabled(endpoint)
+            check_enabled(endpoint)
             now = self._clock.now_ms()
             from_at, to_at = self._checked(wanted, now)
             names = wanted.events or endpoint.events
@@ -256,15 +179,6 @@ def _again(
     if after.held:
         changes.append(Still(endpoint))  # parked deliveries are only looked for when the endpoint is unpaused
     return after, changes
-
-
-def _check_enabled(endpoint: WebhookEndpoint) -> None:
-    if not endpoint.enabled:
-        raise BusinessRule("id", f"this webhook is disabled: enable it first, {_turning_on(endpoint)}")
-
-
-def _turning_on(endpoint: WebhookEndpoint) -> str:
-    return f'PUT /v1/webhooks/{endpoint.id} {{"status": "active"}}'
 
 
 def _check_count(latest: LatestRedelivery, now: int) -> None:

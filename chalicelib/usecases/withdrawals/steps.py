@@ -13,7 +13,8 @@ from chalicelib.domain.catalogue.rates import RatesOf, no_rates
 from chalicelib.domain.ids import NetworkId, TenantId, derived_id, network_parts, tenant_parts
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
-from chalicelib.domain.refunds.refunds import ending, event_family
+from chalicelib.domain.refunds.refunds import event_family
+from chalicelib.domain.refunds.status import ending
 from chalicelib.domain.screening.risk import Assessment
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.webhooks.events import balance_object

@@ -139,7 +139,7 @@ def test_the_list_has_the_native_coin_of_each_network_first(edge: Edge) -> None:
     contract = token(edge, symbol="AAVE", name="Before eth in the alphabet")
     assert post(edge, network="ethereum", contractAddress=contract).status == 201
     listed = listing(edge)
-    first = {found["network"]: found for found in reversed(listed)}
+    first = {found["network"]["network"]: found for found in reversed(listed)}
     assert {name for name, found in first.items() if found["contractAddress"] is not None} == set()
     assert [found["coin"] for found in listing(edge, network="ethereum")][:2] == ["eth", "aave"]
 

@@ -17,7 +17,8 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.money import parse_units
-from chalicelib.domain.refunds.refunds import Refund, ending, event_family
+from chalicelib.domain.refunds.refunds import Refund, event_family
+from chalicelib.domain.refunds.status import ending
 from chalicelib.domain.webhooks.endpoints import EventRecord
 from chalicelib.domain.webhooks.events import EVENT_NAMES, Event, balance_object
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal

@@ -11,7 +11,7 @@ from Crypto.Signature import eddsa
 
 from chalicelib.api.records.withdrawals import RiskFinding
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.refunds.refunds import Status
+from chalicelib.domain.refunds.status import Status
 from chalicelib.domain.withdrawals.approvals import MultisigConfig, Signer, settings_text, whitelist_text
 from chalicelib.domain.withdrawals.withdrawals import PendingReason, WithdrawalStatus
 from chalicelib.usecases.merchants.settings import check_config

@@ -20,6 +20,7 @@ from chalicelib.domain.webhooks.endpoints import TEST_EVENT, EventRecord, Webhoo
 from chalicelib.domain.webhooks.redelivery import JOBS_MS, KEPT_MS, MOST_JOBS, PAGE, RedeliveryJob, Which
 from chalicelib.usecases.ports.changes import Close, Delete, Emit, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.webhooks.delivery_reads import DeliveryReads
 from chalicelib.usecases.webhooks.redelivery import Redelivery, Wanted
 from chalicelib.usecases.webhooks.redelivery_run import LOST_MS, RUN_MS, RedeliveryRun
 from chalicelib.usecases.webhooks.relay import Relay
@@ -38,6 +39,7 @@ class World:
         self.store, self.queues, self.clock = MemoryStore(), MemoryQueues(), HandClock(NOW + HOUR)
         self.realm_clock = HandClock(NOW + HOUR + ahead)
         self.redelivery = Redelivery(self.store, self.queues, self.clock, self.realm_clock)
+        self.reads = DeliveryReads(self.store)
         self.run = RedeliveryRun(self.store, self.queues, self.clock)
         self.store.commit([Save(endpoint or an_endpoint(HOOK))])
         self.events = [self.event(NOW + 1000 * n) for n in range(events)]
@@ -474,17 +476,17 @@ def test_somebody_asks_for_one_of_them_meanwhile() -> None:
 def test_all_deliveries_of_an_event_are_found_however_they_came_about() -> None:
     world = World(1)
     (event,) = world.events
-    assert world.redelivery.of_event(SHOP, HOOK, event.id) == []
+    assert world.reads.of_event(SHOP, HOOK, event.id) == []
     first = world.ends(world.told(event), 500)
     second = world.ends(world.redelivery.redeliver(SHOP, first.id), 500)
     world.ends(world.redelivery.redeliver(SHOP, second.id), 500)
     world.ends(world.redelivery.redeliver(SHOP, first.id), 500)
     world.done()
-    found = world.redelivery.of_event(SHOP, HOOK, event.id)
+    found = world.reads.of_event(SHOP, HOOK, event.id)
     assert found is not None and {d.id for d in found} == {d.id for d in world.deliveries()} and len(found) == 5
     assert found[0].id == delivery_id(event.id, HOOK) == first.id
-    assert world.redelivery.delivery(SHOP, second.id).again_id == found[3].id
-    assert world.redelivery.of_event(OTHER, HOOK, event.id) == []
+    assert world.reads.delivery(SHOP, second.id).again_id == found[3].id
+    assert world.reads.of_event(OTHER, HOOK, event.id) == []
 
 
 def test_one_of_a_paused_endpoint_is_made_and_held() -> None:

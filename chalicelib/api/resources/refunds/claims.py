@@ -12,7 +12,8 @@ from chalicelib.api.models import Request
 from chalicelib.api.pages import frame, in_language
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import BusinessRule, NotFound
-from chalicelib.usecases.refunds.claims import Claim, public
+from chalicelib.usecases.refunds.claims import Claim
+from chalicelib.usecases.refunds.public_views import payee_view
 
 _PRIVATE = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 _NO_ADDRESS = "an address is needed, of the network of the link"
@@ -41,7 +42,7 @@ class ClaimRequest(Request):
 )  # fmt: skip
 def get_claim_status(ctx: Ctx) -> Answer:
     """Who has the link may see it: the amount, the network, the merchant's own words, and where it was paid to."""
-    return Answer(public(ctx.services.claims.find(ctx.param("token"))), headers=_PRIVATE)
+    return Answer(payee_view(ctx.services.claims.find(ctx.param("token"))), headers=_PRIVATE)
 
 
 @endpoint("GET", "/claim/{token}", family="object", level="public", media="text/html", summary="The page to be paid on")
@@ -69,8 +70,8 @@ def claim(ctx: Ctx, body: ClaimRequest) -> Answer:
     address = _address(body)
     if body.confirm is None:
         checked = claims.check(token, address)
-        return Answer(public(checked.claim) | {"address": checked.address, "confirm": checked.confirm}, headers=_PRIVATE)
-    return Answer(public(claims.pay(token, address, body.confirm)), headers=_PRIVATE)
+        return Answer(payee_view(checked.claim) | {"address": checked.address, "confirm": checked.confirm}, headers=_PRIVATE)
+    return Answer(payee_view(claims.pay(token, address, body.confirm)), headers=_PRIVATE)
 
 
 def _address(body: ClaimRequest) -> str:
@@ -94,7 +95,7 @@ def _by_form(ctx: Ctx, body: ClaimRequest) -> Answer:
         except BusinessRule as refused:
             # As it is now: somebody else may have used it a moment ago.
             now = claims.find(token)
-            if body.confirm is not None and public(now).get("address") == (body.address or "").strip():
+            if body.confirm is not None and payee_view(now).get("address") == (body.address or "").strip():
                 return _page(ctx, now)  # the form that was accepted, sent once more by a reload: its payee reads how it stands
             return _page(ctx, now, asked=body.address, refused=refused, status=400)
     except NotFound:
@@ -120,7 +121,7 @@ def _page(
 ) -> Answer:
     from chalicelib.web import claim as page
 
-    shown = public(found) | {"shop": ctx.services.shops.shown(found.refund.tenant)}
+    shown = payee_view(found) | {"shop": ctx.services.shops.shown(found.refund.tenant)}
     of = frame(ctx, "claim", shown, testnet=found.realm == "test")
     said = None
     if refused is not None:

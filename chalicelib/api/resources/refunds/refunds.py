@@ -165,7 +165,7 @@ def create_refund(ctx: Ctx, body: RefundCreate) -> Answer:
 )  # fmt: skip
 def list_refunds(ctx: Ctx, query: PageQuery) -> Answer:
     """Newest first; an invoice has 100 at most."""
-    found = ctx.services.refunds.of_invoice(ctx.tenant, ctx.param("id"))
+    found = ctx.services.refunds.of_invoice(ctx.tenant, ctx.param("id"))[::-1]
     return Answer([shown_record(ctx, each) for each in REFUNDS.array(ctx, query, found)])
 
 
