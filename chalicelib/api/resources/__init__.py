@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "console": ("portal",),
     "events": ("events",),
     "health": ("health",),
-    "invoices": ("invoice_settings", "invoices", "invoice_by_path", "refunds.refunds"),
+    "invoices": ("invoices.invoice_settings", "invoices.invoices", "invoices.invoice_by_path", "refunds.refunds"),
     "link": ("payment_links.page",),
     "merchant": ("merchant",),
     "merchants": ("merchants",),

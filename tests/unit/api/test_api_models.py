@@ -13,7 +13,7 @@ from chalicelib.api.lists.invoices import INVOICES
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.problems import shown, validated
 from chalicelib.api.resources.addresses import AddressCreate
-from chalicelib.api.resources.invoices import InvoiceCreate, InvoiceOverride
+from chalicelib.api.resources.invoices.invoices import InvoiceCreate, InvoiceOverride
 from chalicelib.api.resources.withdrawals.withdrawals import WithdrawalCreate
 from chalicelib.domain.catalogue.catalogue import Catalogue, default_coins, default_networks
 

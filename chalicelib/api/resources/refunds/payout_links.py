@@ -12,7 +12,7 @@ from chalicelib.api.fields import CoinSlug, Metadata, NetworkSlug, PositiveAmoun
 from chalicelib.api.lists import Listing, ListQuery, amount, coin, hash_text, network, text, time
 from chalicelib.api.lists.common import by_id, in_coin_units, slug_of
 from chalicelib.api.models import CamelRequest, MoneyRequest
-from chalicelib.api.resources.invoice_settings import ExpirySeconds
+from chalicelib.api.resources.invoices.invoice_settings import ExpirySeconds
 from chalicelib.api.resources.refunds.refunds import SHOWN_ONCE, made_record, shown_record
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.ids import asset_parts, first_id

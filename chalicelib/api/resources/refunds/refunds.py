@@ -14,7 +14,7 @@ from chalicelib.api.lists.common import by_id, in_coin_units, slug_of
 from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.models import CamelRequest
 from chalicelib.api.problems import shown
-from chalicelib.api.resources.invoice_settings import ExpirySeconds
+from chalicelib.api.resources.invoices.invoice_settings import ExpirySeconds
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem

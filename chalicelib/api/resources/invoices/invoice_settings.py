@@ -14,7 +14,7 @@ from chalicelib.api.fields import Amount, CoinSlug, amount_text, slug
 from chalicelib.api.models import CamelRequest
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.problems import shown
-from chalicelib.api.resources.invoice_terms import InvoiceTerms
+from chalicelib.api.resources.invoices.invoice_terms import InvoiceTerms
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.models import CamelRequest
-from chalicelib.api.resources.invoices import looked_at, shown_invoices
+from chalicelib.api.resources.invoices.invoices import looked_at, shown_invoices
 from chalicelib.api.routes import endpoint
 
 MAX_EXTENSION = 30 * 86400

@@ -17,8 +17,8 @@ from chalicelib.api.lists.coverage import covered
 from chalicelib.api.lists.invoices import INVOICES
 from chalicelib.api.models import CamelRequest, MoneyRequest, Query
 from chalicelib.api.problems import shown
-from chalicelib.api.resources.invoice_settings import ExpirySeconds
-from chalicelib.api.resources.invoice_terms import InvoiceTerms
+from chalicelib.api.resources.invoices.invoice_settings import ExpirySeconds
+from chalicelib.api.resources.invoices.invoice_terms import InvoiceTerms
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.catalogue.fiats import fiat_problem
