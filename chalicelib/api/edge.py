@@ -194,7 +194,7 @@ def _as_caller(ctx: Ctx, arguments: Sequence[Any]) -> Iterator[None]:
         if ctx.route.method == "GET":
             yield
             return
-        from chalicelib.api.acting import record_of
+        from chalicelib.api.activity_record import record_of
 
         with activity.recording(record_of(ctx, arguments)):
             yield

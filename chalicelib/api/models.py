@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
-from chalicelib.api.chosen import amount_problem, chosen_coin
+from chalicelib.api.coins_by_name import amount_problem, chosen_coin
 from chalicelib.api.problems import shown
 from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem, InvalidParameter

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chalicelib.usecases.ports.secrets import Sealer
-    from chalicelib.usecases.webhooks.delivery_reads import DeliveryReads
+    from chalicelib.usecases.webhooks.delivery_lookup import DeliveryReads
     from chalicelib.usecases.webhooks.due_sweep import DueSweep
     from chalicelib.usecases.webhooks.endpoints import Webhooks
     from chalicelib.usecases.webhooks.hooks import InvoiceHooks
@@ -46,7 +46,7 @@ class WebhookWiring:
 
     @cached_property
     def delivery_reads(self) -> DeliveryReads:
-        from chalicelib.usecases.webhooks.delivery_reads import DeliveryReads
+        from chalicelib.usecases.webhooks.delivery_lookup import DeliveryReads
 
         return DeliveryReads(self._parts.store)
 

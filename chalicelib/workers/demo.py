@@ -19,7 +19,7 @@ from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.invoices.invoices import Wishes
 from chalicelib.usecases.ports.changes import Change, Delete, Save
-from chalicelib.usecases.withdrawals.rules import Output
+from chalicelib.usecases.withdrawals.facts import Output
 from chalicelib.wiring import Services, services
 from chalicelib.workers import poll
 

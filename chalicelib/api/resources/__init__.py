@@ -36,7 +36,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "sandbox": ("sandbox",),
     "stray-payments": ("stray_payments",),
     "transactions": ("grey_list", "transactions"),
-    "webhooks": ("deliveries", "webhooks"),
+    "webhooks": ("deliveries", "redeliveries", "webhooks"),
     "whitelist": ("whitelist",),
     "withdrawals": ("withdrawals.kill_switch", "withdrawals.withdrawal_requests", "withdrawals.withdrawals"),
     "withdraws": ("withdrawals.withdraws",),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from chalicelib.api.chosen import chosen_coin
+from chalicelib.api.coins_by_name import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.errors import InsufficientPermissions
 from chalicelib.api.fields import NOT_NULL, AddressText, CoinSlug, Label, Metadata, NetworkSlug
@@ -19,12 +19,13 @@ from chalicelib.api.models import Query, Request
 from chalicelib.api.problems import shown
 from chalicelib.api.resources.wallets import wallet_problems
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.addresses.addresses import ROLE_OF, Address, Mode
-from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
-from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
+from chalicelib.domain.addresses.addresses import ROLE_OF, Mode
+from chalicelib.domain.catalogue.catalogue import Catalogue, Network
+from chalicelib.domain.errors import BusinessRule, FieldProblem
 from chalicelib.domain.ids import network_id, network_parts
+from chalicelib.usecases.addresses.address_balances import CoinAsked, all_balances, balance_of_coin
 from chalicelib.usecases.addresses.addresses import UNCHANGED
-from chalicelib.usecases.base.balance_views import coins_on, total_usd
+from chalicelib.usecases.base.balance_views import total_usd
 from chalicelib.usecases.wallets.service_wallets import Listed, Registered
 
 Kind = Literal[
@@ -248,7 +249,7 @@ def archive_address(ctx: Ctx) -> Answer:
 def address_balances(ctx: Ctx) -> Answer:
     """One entry for each coin and network of the address, those without a balance too."""
     address, holdings = ctx.services.addresses.read(ctx.tenant, ctx.param("address"))
-    balances = [ctx.views.holding_in_detail(coin, holdings.get(coin.asset)) for coin in coins_on(ctx.catalogue, address)]
+    balances = all_balances(ctx.views, ctx.catalogue, address, holdings)
     return Answer(
         {
             "id": address.id,
@@ -268,22 +269,8 @@ def address_coin_balance(ctx: Ctx, query: CoinBalanceQuery) -> Answer:
     """Where the address has the coin on several networks and none is asked for, the first active one in the order of the
     catalogue counts. 404 for a coin that the address has no balance of: of another network, or of another coin (mode single).
     """
-    slug = understood(ctx.param("coin"))
-    if not ctx.catalogue.coin_networks(slug):
-        raise InvalidParameter.one("coin", slug[:100], f"must be one of: {', '.join(ctx.catalogue.slugs())}")
-    address, holdings = ctx.services.addresses.read(ctx.tenant, ctx.param("address"))
-    coin = _coin_there(ctx.catalogue, address, slug, query.network)
-    if coin is None:
-        raise NotFound(f"The address has no balance of {slug}", {"address": address.address, "coin": slug})
-    return Answer(ctx.views.holding_in_detail(coin, holdings.get(coin.asset)))
-
-
-def _coin_there(catalogue: Catalogue, address: Address, slug: str, network: str | None) -> Coin | None:
-    there = [coin for coin in coins_on(catalogue, address) if coin.slug == slug]
-    if network is not None:
-        return next((coin for coin in there if network_parts(coin.network)[1] == network), None)
-    active = [c for c in there if c.status == "ACTIVE" and catalogue.networks[network_parts(c.network)[1]].status == "active"]
-    return next(iter(active or there), None)
+    wanted = CoinAsked(ctx.catalogue, understood(ctx.param("coin")), query.network)
+    return Answer(balance_of_coin(ctx.views, wanted, *ctx.services.addresses.read(ctx.tenant, ctx.param("address"))))
 
 
 @endpoint(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from chalicelib.api.chosen import chosen_coin, coin_network, misspelled
+from chalicelib.api.coins_by_name import chosen_coin, coin_network, misspelled
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import NetworkSlug, amount_text, matching, slug
 from chalicelib.api.lists import Listing, choice, coin, hash_text, network, text, whole

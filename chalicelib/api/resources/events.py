@@ -12,7 +12,7 @@ from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.ids import first_id
 from chalicelib.domain.webhooks.endpoints import EventRecord
 from chalicelib.domain.webhooks.events import EVENT_NAMES
-from chalicelib.usecases.webhooks.views import event_view
+from chalicelib.usecases.webhooks.events import event_view, told_event
 
 
 def _of_object(sent: str, _: Catalogue) -> Sequence[str]:
@@ -70,4 +70,4 @@ def list_events(ctx: Ctx, query: ListQuery) -> Answer:
 def get_event(ctx: Ctx) -> Answer:
     """As it was told, for 30 days: `data` is the public record as it was at that moment, not as it is now. An id that never was, or
     another merchant's, is NOT_FOUND."""
-    return Answer(event_view(ctx.services.webhooks.event(ctx.tenant, ctx.param("id"))))
+    return Answer(event_view(told_event(ctx.services.store, ctx.tenant, ctx.param("id"))))

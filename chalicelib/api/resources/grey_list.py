@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from chalicelib.api.chosen import misspelled
+from chalicelib.api.coins_by_name import misspelled
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import AddressText, NetworkSlug
 from chalicelib.api.lists import Listing, hash_text, network, text, time

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from chalicelib.api.chosen import known_network
+from chalicelib.api.coins_by_name import known_network
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import NOT_NULL, NetworkSlug
 from chalicelib.api.lists import Listing, amount, choice, flag, text, whole

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from chalicelib.api.chosen import known_network
+from chalicelib.api.coins_by_name import known_network
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, choice, text, time, whole
 from chalicelib.api.models import CamelRequest

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from chalicelib.api.chosen import chosen_coin
+from chalicelib.api.coins_by_name import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug, PositiveAmount, amount_text
 from chalicelib.api.invoice_fields import FiatCurrency

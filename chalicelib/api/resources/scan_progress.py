@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chalicelib.api.chosen import known_network
+from chalicelib.api.coins_by_name import known_network
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, time, whole
 from chalicelib.api.lists import network as network_slug

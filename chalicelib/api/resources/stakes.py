@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from chalicelib.api.chosen import amount_problem
+from chalicelib.api.coins_by_name import amount_problem
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import PositiveAmount
 from chalicelib.api.lists import Listing, amount, choice, text, time

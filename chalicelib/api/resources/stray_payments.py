@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from chalicelib.api.chosen import known_network
+from chalicelib.api.coins_by_name import known_network
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import AddressText, NetworkSlug, matching
 from chalicelib.api.lists import Listing, ListQuery, choice, hash_text, network, text, time, whole

@@ -16,7 +16,6 @@ from chalicelib.domain.addresses.addresses import Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
-from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, asset_parts, place_in_time, tenant_parts
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.treasury.consolidations import CoinMove
@@ -24,10 +23,10 @@ from chalicelib.domain.treasury.moves import Move, operators, transaction_state,
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal, transaction_status
 from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.base.transaction_views import coin_move_of, move_of, stake_of, transaction_id, withdrawal_of
+from chalicelib.usecases.base.transaction_views import transaction_id
 from chalicelib.usecases.ports.store import Listed
+from chalicelib.usecases.transactions.transaction_lookup import Transaction, TransactionLookup
 
-Transaction = Deposit | Withdrawal | Stake | Move | CoinMove
 TYPES = ("deposit", "withdrawal", "collection", "topup", "stake")
 STATUSES = ("pending", "confirmed", "failed", "orphaned")
 MOST_RELEASABLE = 1000
@@ -81,6 +80,14 @@ def _operators(ctx: Ctx) -> list[TenantId]:
     return [operators(ctx.realm)] if ctx.key.level == "admin" else []
 
 
+def _lookup(ctx: Ctx) -> TransactionLookup:
+    return TransactionLookup(ctx.services.store, ctx.catalogue, ctx.tenant, _operators(ctx))
+
+
+def _found(transaction: Transaction | None) -> list[Transaction]:
+    return [] if transaction is None else [transaction]
+
+
 TRANSACTIONS = Listing(
     "transactions",
     (
@@ -111,7 +118,10 @@ TRANSACTIONS = Listing(
     family="tx",
     indexes=frozenset({"time", "status", "asset", "hash", "address"}),
     position=lambda ms: place_in_time(ms, ""),
-    keyed={"id": lambda ctx, id: _found(_by_id(ctx, id), ctx), "withdrawalId": lambda ctx, id: _found(_payment_of(ctx, id), ctx)},
+    keyed={
+        "id": lambda ctx, id: _found(_lookup(ctx).by_id(id)),
+        "withdrawalId": lambda ctx, id: _found(_lookup(ctx).payment_of(id)),
+    },
     place=lambda r: place_in_time(r.created_at, r.id),
     beside=_operators,
 )
@@ -142,11 +152,7 @@ def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
 )  # fmt: skip
 def get_transaction(ctx: Ctx) -> Answer:
     """Where several movements to the merchant share a hash, the newest is shown; `GET /transactions?hash=` lists them all."""
-    name = ctx.param("txId")
-    found = _by_id(ctx, name) if name.startswith(("tx_", "txw_", "txs_", "txm_", "txc_")) else _by_hash(ctx, name)
-    if found is None or not _mine(ctx, found):
-        raise NotFound(f"No transaction {name[:80]}", {"txId": name[:80]})
-    return Answer(_shown(ctx, [found])[0])
+    return Answer(_shown(ctx, [_lookup(ctx).named(ctx.param("txId"))])[0])
 
 
 @endpoint(
@@ -222,10 +228,6 @@ def _spelled(ctx: Ctx, network: Network, address: str) -> str | None:
         return None
 
 
-def _mine(ctx: Ctx, transaction: Transaction) -> bool:
-    return transaction.tenant in (ctx.tenant, *_operators(ctx))
-
-
 def _of_invoice(ctx: Ctx, query: ListQuery) -> list[Condition]:
     """What `invoiceId` implies, if it was sent: who pays an invoice pays to its address, which has an index."""
     asked = next((c.value for c in query.conditions if c.field.name == "invoiceId" and c.operator == "eq"), None)
@@ -236,47 +238,6 @@ def _of_invoice(ctx: Ctx, query: ListQuery) -> list[Condition]:
     if len(places) > 1:
         return [replace(TRANSACTIONS.condition("address", tuple(address.lower() for address in places)), operator="in")]
     return [TRANSACTIONS.condition("address", places[0].lower() if places else "-")]
-
-
-def _found(transaction: Transaction | None, ctx: Ctx) -> list[Transaction]:
-    return [] if transaction is None or not _mine(ctx, transaction) else [transaction]
-
-
-def _by_id(ctx: Ctx, name: str) -> Transaction | None:
-    stake_id, withdrawal_id, move_id = stake_of(name), withdrawal_of(name), move_of(name)
-    if move_id is not None:
-        return _move(ctx, Move, move_id)
-    coin_move_id = coin_move_of(name)
-    if coin_move_id is not None:
-        return _move(ctx, CoinMove, coin_move_id)
-    if stake_id is not None:
-        return ctx.services.store.get(Stake, network=ctx.catalogue.networks["tron"].id, id=stake_id)
-    return ctx.services.store.get(Deposit, id=name) if withdrawal_id is None else _payment_of(ctx, withdrawal_id)
-
-
-def _payment_of(ctx: Ctx, withdrawal_id: str) -> Transaction | None:
-    found = ctx.services.store.get(Withdrawal, tenant=ctx.tenant, id=withdrawal_id)
-    return None if found is None or found.txid is None else found
-
-
-def _move(ctx: Ctx, kind: type[Move | CoinMove], move_id: str) -> Transaction | None:
-    """One that is signed. Its id does not tell its network: all are asked for at once."""
-    if not _operators(ctx):
-        return None
-    wanted = [(kind, {"network": network.id, "id": move_id}) for network in ctx.catalogue.networks.values()]
-    found: list[Move | CoinMove | None] = ctx.services.store.get_many(wanted)
-    return next((move for move in found if move is not None and move.hash is not None), None)
-
-
-def _by_hash(ctx: Ctx, txid: str) -> Transaction | None:
-    for owner in (ctx.tenant, *_operators(ctx)):
-        places = ctx.services.store.places(Listed("tx", "hash", owner, txid), limit=1, newest_first=True).places
-        found: list[Transaction | None] = ctx.services.store.at(places)
-        if found:
-            return found[0]
-    from chalicelib.usecases.archive.reading import newest_by_hash  # of last year, or of nobody's
-
-    return newest_by_hash(ctx.services.store, ctx.tenant, txid)
 
 
 def _shown(ctx: Ctx, transactions: list[Transaction]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from chalicelib.api.chosen import chosen_coin, known_network, misspelled
+from chalicelib.api.coins_by_name import chosen_coin, known_network, misspelled
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug
 from chalicelib.api.lists import Listing, choice, hash_text, network, time

@@ -6,7 +6,7 @@ worked out as what to add or take, on the stock as it was read, and never brings
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,13 +15,13 @@ from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import TenantId, asset_parts, network_parts, new_id
 from chalicelib.domain.money import MAX_DIGITS, parse_units
 from chalicelib.domain.payment_links.links import PREFIX, PaymentLink, Price
-from chalicelib.domain.payment_links.stock import LinkStock, left_of, moves, shard_key
 from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.invoices.pieces import stock_keys, stock_of
+from chalicelib.usecases.invoices.pieces import stock_of
 from chalicelib.usecases.invoices.settings import InvoiceSettingsService
-from chalicelib.usecases.ports.changes import Add, Change, Save, Take
+from chalicelib.usecases.payment_links.stock import Stocked, filled, stocked
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 
@@ -37,14 +37,6 @@ class LinkTerms:
     expires_at: int | None = None
     redirect_url: str | None = None
     metadata: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Stocked:
-    """A link and the pieces that are left of it; None where it has no stock."""
-
-    link: PaymentLink
-    left: int | None
 
 
 class PaymentLinks:
@@ -69,7 +61,7 @@ class PaymentLinks:
             redirect_url=terms.redirect_url,
             metadata=terms.metadata,
         )
-        prepared = Prepared(Stocked(link, terms.stock), [Save(link), *_filled(link, [], terms.stock)])
+        prepared = Prepared(Stocked(link, terms.stock), [Save(link), *filled(link, [], terms.stock)])
         return Creation(self._store, lambda: prepared)
 
     def find(self, link_id: str) -> PaymentLink:
@@ -86,16 +78,6 @@ class PaymentLinks:
             raise NotFound(f"No payment link {link_id[:80]}", {"id": link_id[:80]})
         return found
 
-    def stocked(self, links: Sequence[PaymentLink]) -> list[Stocked]:
-        """The links with what is left of each: one read for twelve of those that have a stock. Raises Unavailable."""
-        keys = [key for link in links if link.stocked for key in stock_keys(link.id)]
-        shards: list[LinkStock | None] = self._store.get_many(keys) if keys else []
-        left: dict[str, int] = {}
-        for shard in shards:
-            if shard is not None:
-                left[shard.link] = left.get(shard.link, 0) + shard.left
-        return [Stocked(link, left.get(link.id, 0) if link.stocked else None) for link in links]
-
     def change(self, tenant: TenantId, link_id: str, changes: Mapping[str, Any]) -> Stocked:
         """Replace the fields of `LinkTerms` that `changes` names; the others stay. `stock` is what is left from now on, beside the
         pieces of open invoices. Raises NotFound, BusinessRule as `creating` does, Conflict, Unavailable."""
@@ -108,11 +90,11 @@ class PaymentLinks:
             after = replace(next_version(before), **fields, updated_at=self._clock.now_ms())
             if "stock" not in changes:
                 self._store.commit([Save(after)])
-                return self.stocked([after])[0]
+                return stocked(self._store, [after])[0]
             stock = changes["stock"]
             after = replace(after, stocked=stock is not None)
             shards = [] if stock is None else stock_of(self._store, link_id)
-            self._store.commit([Save(after), *_filled(after, shards, stock)])
+            self._store.commit([Save(after), *filled(after, shards, stock)])
             return Stocked(after, stock)
 
         return until_settled(decide)
@@ -122,7 +104,7 @@ class PaymentLinks:
 
         def decide() -> Stocked:
             before = self.get(tenant, link_id)
-            shown, now = self.stocked([before])[0], self._clock.now_ms()
+            shown, now = stocked(self._store, [before])[0], self._clock.now_ms()
             self._store.commit([Save(replace(next_version(before), deleted_at=now, updated_at=now))])
             return shown
 
@@ -143,12 +125,3 @@ class PaymentLinks:
         # A price in fiat is held to the least amount when it is opened: there is a rate then.
         most = 10**MAX_DIGITS if price.fiat is not None else parse_units(price.most or price.amount, coin.decimals)
         self._settings.get(tenant).demand(slug, most, coin.decimals)
-
-
-def _filled(link: PaymentLink, shards: Sequence[LinkStock], wanted: int | None) -> list[Change]:
-    """The changes of its shards after which `wanted` pieces are left; none where it has no stock."""
-    if wanted is None or left_of(shards) == wanted:
-        return []
-    by_shard = moves(shards, wanted)
-    adds: list[Change] = [Add(LinkStock, shard_key(link.id, shard), {"left": by}) for shard, by in by_shard.items() if by > 0]
-    return [*adds, *(Take(LinkStock, shard_key(link.id, shard), "left", -by) for shard, by in by_shard.items() if by < 0)]

@@ -28,7 +28,8 @@ from chalicelib.usecases.invoices.choosable import ChoosableInvoices, Offer
 from chalicelib.usecases.invoices.invoices import FiatPrice, Invoices, NewInvoice, Wishes
 from chalicelib.usecases.invoices.pieces import piece_moved, stock_of
 from chalicelib.usecases.merchants.access import Usage, Window, source_of
-from chalicelib.usecases.payment_links.links import PaymentLinks, Stocked
+from chalicelib.usecases.payment_links.links import PaymentLinks
+from chalicelib.usecases.payment_links.stock import Stocked, stocked
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.counters import Counters
@@ -82,7 +83,7 @@ class LinkOpening:
     def look(self, link_id: str) -> tuple[Stocked, bool]:
         """The link of that id as its page shows it, and whether its time is over. Raises NotFound, Unavailable."""
         link = self._links.find(link_id)
-        return self._links.stocked([link])[0], link.over(self._clock_of(tenant_parts(link.tenant)[1]).now_ms())
+        return stocked(self._store, [link])[0], link.over(self._clock_of(tenant_parts(link.tenant)[1]).now_ms())
 
     def open(self, link_id: str, asked: str | None, caller: Caller) -> Invoice:
         """A new invoice on the terms of a link of any merchant. `asked` is the amount that the visitor named: plain decimal.

@@ -11,7 +11,7 @@ from chalicelib.domain.money import plain
 from chalicelib.domain.payment_links.links import Price
 from chalicelib.domain.times import iso
 from chalicelib.usecases.base.views import without_none
-from chalicelib.usecases.payment_links.links import Stocked
+from chalicelib.usecases.payment_links.stock import Stocked
 
 
 def _price(price: Price, written: Callable[[str], str]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.ordering import Ordered, Ordering
 from chalicelib.usecases.refunds.refund_reads import Shown, is_covered, with_withdrawals
-from chalicelib.usecases.withdrawals.rules import NotWhitelisted
+from chalicelib.usecases.withdrawals.whitelist_limits import NotWhitelisted
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from chalicelib.usecases.base.views import views_now
 from chalicelib.usecases.ports.changes import Change, Conflict, Open, Save
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.daily_limit import counted
-from chalicelib.usecases.withdrawals.rules import Output, Reserved
+from chalicelib.usecases.withdrawals.facts import Output, Reserved
 from chalicelib.usecases.withdrawals.steps import moved
 from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 

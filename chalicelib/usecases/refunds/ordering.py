@@ -26,8 +26,8 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.endings import give_back
 from chalicelib.usecases.refunds.refund_reads import is_covered
-from chalicelib.usecases.withdrawals.ordered import Order, withdrawal_of
-from chalicelib.usecases.withdrawals.rules import Output, Reserved
+from chalicelib.usecases.withdrawals.facts import Output, Reserved
+from chalicelib.usecases.withdrawals.new_record import Order, withdrawal_of
 from chalicelib.usecases.withdrawals.steps import begun, moved
 from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 

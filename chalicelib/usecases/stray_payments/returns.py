@@ -28,7 +28,7 @@ from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.ports.changes import Close, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.withdrawals.rules import Output
+from chalicelib.usecases.withdrawals.facts import Output
 from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 
 log = logging.getLogger(__name__)

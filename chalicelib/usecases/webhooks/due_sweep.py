@@ -34,8 +34,8 @@ from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Page, Span, Store
-from chalicelib.usecases.webhooks.due_lanes import GRACE_MS, KNOWN_MS, lanes_in_turn
 from chalicelib.usecases.webhooks.due_messages import DueMessages
+from chalicelib.usecases.webhooks.due_search_time import GRACE_MS, KNOWN_MS, lanes_in_turn
 from chalicelib.usecases.webhooks.late_deliveries import LateLines, Together
 from chalicelib.usecases.webhooks.unheld_sweep import UnheldSweep
 

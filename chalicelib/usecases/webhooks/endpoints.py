@@ -20,7 +20,6 @@ from chalicelib.domain.webhooks.deliveries import unheld_work
 from chalicelib.domain.webhooks.endpoints import (
     MAX_ENDPOINTS,
     EndpointStatus,
-    EventRecord,
     WebhookEndpoint,
     new_secret,
     secret_problem,
@@ -232,13 +231,6 @@ class Webhooks:
         gone = until_settled(decide)
         wake(self._queues, gone, held=True)
         return gone
-
-    def event(self, tenant: TenantId, id: str) -> EventRecord:
-        """Raises NotFound."""
-        event = self._store.get(EventRecord, tenant=tenant, id=id)
-        if event is None:
-            raise NotFound("Event not found", {"id": id})
-        return event
 
     def problems(self, given: Mapping[str, object]) -> Problems:
         """The problems of the `url`, `events` and `secret` in `given`. A secret of None is generated here."""

@@ -21,7 +21,7 @@ from chalicelib.usecases.base.fairness import in_turn
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.webhooks.due_lanes import GRACE_MS, KNOWN_MS, lanes_in_turn
+from chalicelib.usecases.webhooks.due_search_time import GRACE_MS, KNOWN_MS, lanes_in_turn
 from chalicelib.usecases.webhooks.lookouts import LATE_MS, lookout_work
 
 log = logging.getLogger(__name__)

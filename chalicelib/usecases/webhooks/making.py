@@ -1,15 +1,19 @@
-"""Making deliveries, each with its obligation, and each once: for the relay and for jobs of redelivery. Touches webhooks and work
-only.
+"""Making deliveries, each with its obligation, and each once: for the relay, for jobs of redelivery, on request. Touches webhooks
+and work only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
+from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_work
-from chalicelib.domain.webhooks.endpoints import EventRecord
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.leases import Turn
 from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Conflict, Open, Save
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.webhooks.views import as_it_goes
 
 _MAX_CHANGES = MOST_ITEMS
 """Of one transaction that makes deliveries."""
@@ -74,3 +78,27 @@ def _commit(
     if batch:
         store.commit([change for changes in batch.values() for change in changes] + always)
         known.update({place: wanted[place] for place in batch})
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A delivery that is to be sent, its endpoint, and the endpoint's lease; None where it never had one."""
+
+    delivery: Delivery
+    endpoint: WebhookEndpoint
+    turn: Turn | None
+
+    @property
+    def shown(self) -> Delivery:
+        """The delivery as merchants see it."""
+        return as_it_goes(self.delivery, self.endpoint, self.turn)
+
+
+def check_enabled(endpoint: WebhookEndpoint) -> None:
+    """Raises BusinessRule where the endpoint is disabled."""
+    if not endpoint.enabled:
+        raise BusinessRule("id", f"this webhook is disabled: enable it first, {turning_on(endpoint)}")
+
+
+def turning_on(endpoint: WebhookEndpoint) -> str:
+    return f'PUT /v1/webhooks/{endpoint.id} {{"status": "active"}}'

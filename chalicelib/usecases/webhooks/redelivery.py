@@ -33,9 +33,9 @@ from chalicelib.usecases.ports.changes import Change, Close, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.webhooks.delivery_reads import delivery_at
+from chalicelib.usecases.webhooks.delivery_lookup import delivery_at
 from chalicelib.usecases.webhooks.endpoints import endpoint_of, registered, wake
-from chalicelib.usecases.webhooks.on_request import Sent, check_enabled
+from chalicelib.usecases.webhooks.making import Sent, check_enabled
 
 
 @dataclass(frozen=True, slots=True)

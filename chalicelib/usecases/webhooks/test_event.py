@@ -14,7 +14,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.webhooks.endpoints import endpoint_and_turn, wake
-from chalicelib.usecases.webhooks.on_request import Sent, check_enabled, turning_on
+from chalicelib.usecases.webhooks.making import Sent, check_enabled, turning_on
 
 
 class EventTests:

@@ -19,8 +19,8 @@ from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.ports.changes import Absent, Close, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.webhooks.due_lanes import lanes_in_turn
 from chalicelib.usecases.webhooks.due_messages import DueMessages
+from chalicelib.usecases.webhooks.due_search_time import lanes_in_turn
 
 log = logging.getLogger(__name__)
 

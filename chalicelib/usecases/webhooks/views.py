@@ -1,10 +1,9 @@
-"""Merchants' views of webhook endpoints, deliveries and events."""
+"""Merchants' views of webhook endpoints, deliveries and jobs of redelivery."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from chalicelib.domain.times import iso
 from chalicelib.domain.webhooks.deliveries import Attempt, Delivery, plain_headers
@@ -123,11 +122,6 @@ def _attempt_view(attempt: Attempt) -> dict[str, Any]:
             "nextAttemptAt": _time(attempt.next_at),
         }
     )
-
-
-def event_view(event: EventRecord) -> dict[str, Any]:
-    """The event as it is told: `id`, `event`, `data`, `timestamp`, `sequence`."""
-    return cast(dict[str, Any], json.loads(event.body))
 
 
 def _time(at: int | None) -> str | None:

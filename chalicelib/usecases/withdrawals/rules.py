@@ -6,7 +6,6 @@ The same for one withdrawal and for a batch, whose outputs are decided together:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib.domain.addresses.addresses import Wallet, Watched, wallet_key, watched_key
@@ -14,86 +13,24 @@ from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.catalogue.coin_settings import in_usd, limit_units
 from chalicelib.domain.catalogue.rates import STALE_MS, Rates, RatesOf
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.errors import BusinessRule, DailyLimitExceeded, InsufficientBalance, InvalidAddress, InvalidParameter
+from chalicelib.domain.errors import BusinessRule, InsufficientBalance, InvalidAddress, InvalidParameter
 from chalicelib.domain.ids import AssetId, TenantId, network_parts
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.merchants.settings import MerchantSettings
 from chalicelib.domain.money import format_units
 from chalicelib.domain.screening.grey_list import GreyListEntry
-from chalicelib.domain.withdrawals.approvals import Approval, ApprovalReason
+from chalicelib.domain.withdrawals.approvals import ApprovalReason
 from chalicelib.domain.withdrawals.fees import SAME_COIN, Charge, in_coin, rate_text
-from chalicelib.domain.withdrawals.limits import DAY_MS, MONTH_MS, MOST_OWN, Paid, PayeeSpent, Spent, used, window_of, with_payments
-from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id, limit_of
+from chalicelib.domain.withdrawals.limits import DAY_MS, MOST_OWN, Paid, PayeeSpent, Spent, used, with_payments
+from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
 from chalicelib.domain.withdrawals.withdrawals import Priority, fee_at
 from chalicelib.usecases.base.address_forms import form_of
-from chalicelib.usecases.base.awaited_deposits import Owned, balance_keys, owned_of
+from chalicelib.usecases.base.awaited_deposits import balance_keys, owned_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import is_service, token_contracts, unwatched, unwatched_words
-
-
-class NotWhitelisted(BusinessRule):
-    """The merchant pays to addresses of its whitelist alone, and this is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One payment of a request. `address_field` and `amount_field` name it in errors."""
-
-    to_address: str
-    amount: int
-    address_field: str = "to_address"
-    amount_field: str = "amount"
-
-
-@dataclass(frozen=True, slots=True)
-class Reserved:
-    """What is settled already about a payment: `units` of it are frozen, and with `any_address` it was allowed to addresses that
-    are not on the whitelist."""
-
-    units: int = 0
-    any_address: bool = False
-
-
-NOTHING_RESERVED = Reserved()
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Everything that is read for a decision."""
-
-    owned: Owned
-    spent: Spent
-    own: dict[str, PayeeSpent]
-    quote: FeeQuote | None
-    settings: MerchantSettings
-    hot: Wallet | None
-    entries: dict[str, WhitelistEntry]
-    grey: frozenset[str]
-    ours: dict[str, Watched]
-    """Those of the addresses that are of this service, of any merchant: on this network, or on another one of its family."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """Yes: what to store beside the withdrawals: `spent`, and `own` of single addresses. For each output: `charges`, its charge
-    beside its amount, `reasons` why it needs an approval, and `limited`, whether it counts towards limits of its address."""
-
-    owned: Owned
-    spent: Spent
-    own: tuple[PayeeSpent, ...]
-    fee: int
-    charges: tuple[Charge, ...]
-    reasons: tuple[tuple[ApprovalReason, ...], ...]
-    limited: tuple[bool, ...]
-    settings: MerchantSettings = field(repr=False)
-
-    def approval(self, reasons: tuple[ApprovalReason, ...]) -> Approval | None:
-        if not reasons:
-            return None
-        config = self.settings.multisig
-        signed = "multisig" in reasons
-        return Approval(reasons, config.required_signatures if signed else 0, config.signers if signed else ())
+from chalicelib.usecases.withdrawals.facts import NOTHING_RESERVED, Facts, Output, Reserved, Ruling
+from chalicelib.usecases.withdrawals.whitelist_limits import check_limit, check_whitelist
 
 
 class Rules:
@@ -150,7 +87,7 @@ class Rules:
         if from_address is not None:
             self._check_source(facts.hot, from_address)
         self._check_destinations(facts, outputs)
-        self._check_whitelist(facts, outputs, now, reserved)
+        check_whitelist(self._coin, facts, outputs, now, reserved)
         total = sum(output.amount for output in outputs)
         self._check_day(facts.spent, total, now)
         quoted = None if facts.quote is None else facts.quote.fees.get(self._coin.slug)
@@ -337,42 +274,12 @@ class Rules:
             if form_of(self._addresses, self.network, output.to_address) in contracts:
                 raise BusinessRule(output.address_field, "is the contract of a token: what is sent there is lost")
 
-    def _check_whitelist(self, facts: Facts, outputs: Sequence[Output], now: int, reserved: Reserved) -> None:
-        coin = self._coin
-        totals: dict[str, int] = {}
-        for output in outputs:
-            entry = facts.entries.get(output.to_address)
-            if entry is None:
-                if facts.settings.whitelist_enforced and not reserved.any_address:
-                    raise NotWhitelisted(output.address_field, f"is not on the whitelist for {self.network.slug}")
-                continue
-            totals[entry.address] = totals.get(entry.address, 0) + output.amount
-            window = window_of(facts.spent, facts.own.get(entry.address), entry.address)
-            requested = totals[entry.address]
-            daily, monthly = limit_of(entry.daily_limit, coin.decimals), limit_of(entry.monthly_limit, coin.decimals)
-            if daily is not None:
-                self._check_limit("daily limit of this whitelist address", daily, used(window, now, DAY_MS), requested)
-            if monthly is not None:
-                before = used(window, now, MONTH_MS)
-                if before + requested > monthly:
-                    left = self._shown(max(0, monthly - before))
-                    reason = f"is over the monthly limit of this whitelist address: {self._shown(monthly)} {coin.symbol} in 30 days"
-                    raise BusinessRule(output.amount_field, f"{reason}, {self._shown(before)} used, {left} available")
-
     def _check_day(self, spent: Spent, total: int, now: int) -> None:
         most = self._limit("maxValueDaily", now)
         if most is not None:
-            self._check_limit(f"daily limit of {self._coin.slug} on {self.network.slug}", most, used(spent.day, now, DAY_MS), total)
-
-    def _check_limit(self, name: str, limit: int, before: int, requested: int) -> None:
-        if before + requested > limit:
-            details = {
-                "limit": self._shown(limit),
-                "used": self._shown(before),
-                "requested": self._shown(requested),
-                "available": self._shown(max(0, limit - before)),
-            }
-            raise DailyLimitExceeded(f"This would exceed the {name}", details)
+            check_limit(
+                self._coin, f"daily limit of {self._coin.slug} on {self.network.slug}", most, used(spent.day, now, DAY_MS), total
+            )
 
     def _all_reasons(self, facts: Facts, outputs: Sequence[Output], now: int) -> tuple[tuple[ApprovalReason, ...], ...]:
         """For each output, who has to agree. What no signer signs stays under multisig's threshold in any 24 hours, so that no

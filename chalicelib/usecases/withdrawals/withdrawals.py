@@ -25,8 +25,9 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Page, Store
 from chalicelib.usecases.withdrawals.batches import BatchMaker
-from chalicelib.usecases.withdrawals.ordered import Order, withdrawal_of
-from chalicelib.usecases.withdrawals.rules import Output, Rules
+from chalicelib.usecases.withdrawals.facts import Output
+from chalicelib.usecases.withdrawals.new_record import Order, withdrawal_of
+from chalicelib.usecases.withdrawals.rules import Rules
 from chalicelib.usecases.withdrawals.steps import begun, given_back, moved, purse_of
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.withdrawals import retry_idle
-from chalicelib.usecases.withdrawals.rules import Output
+from chalicelib.usecases.withdrawals.facts import Output
 from chalicelib.wiring import services
 from tests.support.shop import ETHER, PAYEE, STUCK, THIRST, Kms, Shop, bent_node, decide, open_shop
 from tests.support.stack import Stack

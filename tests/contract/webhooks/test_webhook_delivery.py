@@ -20,7 +20,7 @@ from chalicelib.domain.webhooks.leases import BATCH, Turn
 from chalicelib.domain.work import LANES, Command, OutboxRow, Work, as_one_item, outbox_work, time_order
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.changes import Close, Conflict, Emit, Open, Save
-from chalicelib.usecases.webhooks.due_lanes import GRACE_MS, KNOWN_MS
+from chalicelib.usecases.webhooks.due_search_time import GRACE_MS, KNOWN_MS
 from chalicelib.usecases.webhooks.late_deliveries import LateLines
 from chalicelib.usecases.webhooks.leases import in_threads
 from chalicelib.usecases.webhooks.lookouts import PERIOD_MS, lookout_work

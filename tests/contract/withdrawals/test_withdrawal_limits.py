@@ -15,7 +15,7 @@ from chalicelib.domain.ids import AssetId, TenantId
 from chalicelib.domain.withdrawals.limits import DAY_MS, MONTH_MS, MOST_PAYEES, Paid, Spent, with_payments
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.withdrawals.rules import Output
+from chalicelib.usecases.withdrawals.facts import Output
 from tests.support.edge import PREPARED, Edge
 
 PAYEE = "0x52908400098527886E0F7030069857D2E4169EE7"  # these are EIP-55's own examples

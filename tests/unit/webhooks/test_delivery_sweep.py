@@ -27,7 +27,7 @@ from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
 from chalicelib.usecases.webhooks.delivery_attempts import Answer
-from chalicelib.usecases.webhooks.due_lanes import KNOWN_MS
+from chalicelib.usecases.webhooks.due_search_time import KNOWN_MS
 from chalicelib.usecases.webhooks.due_sweep import PAGE, DueSweep
 from chalicelib.usecases.webhooks.endpoints import Webhooks
 from chalicelib.usecases.webhooks.notices import Notices

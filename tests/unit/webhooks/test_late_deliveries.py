@@ -16,7 +16,7 @@ from chalicelib.domain.work import Work, lane_of, time_order
 from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.webhooks.delivery_attempts import Answer
-from chalicelib.usecases.webhooks.due_lanes import GRACE_MS, KNOWN_MS
+from chalicelib.usecases.webhooks.due_search_time import GRACE_MS, KNOWN_MS
 from chalicelib.usecases.webhooks.due_sweep import DueSweep
 from chalicelib.usecases.webhooks.late_deliveries import LOOKOUTS_MS, LateLines
 from chalicelib.usecases.webhooks.leases import in_threads

@@ -16,7 +16,7 @@ from chalicelib.domain.work import OutboxRow, Work, time_order
 from chalicelib.usecases.base.message_chains import MOST, brought_by
 from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.webhooks.due_lanes import GRACE_MS
+from chalicelib.usecases.webhooks.due_search_time import GRACE_MS
 from chalicelib.usecases.webhooks.due_sweep import DueSweep
 from chalicelib.usecases.webhooks.late_deliveries import LONG_MS
 from chalicelib.usecases.webhooks.lookouts import PERIOD_MS, lookout_work

@@ -20,7 +20,7 @@ from chalicelib.domain.webhooks.endpoints import TEST_EVENT, EventRecord, Webhoo
 from chalicelib.domain.webhooks.redelivery import JOBS_MS, KEPT_MS, MOST_JOBS, PAGE, RedeliveryJob, Which
 from chalicelib.usecases.ports.changes import Close, Delete, Emit, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.webhooks.delivery_reads import DeliveryReads
+from chalicelib.usecases.webhooks.delivery_lookup import DeliveryReads
 from chalicelib.usecases.webhooks.redelivery import Redelivery, Wanted
 from chalicelib.usecases.webhooks.redelivery_run import LOST_MS, RUN_MS, RedeliveryRun
 from chalicelib.usecases.webhooks.relay import Relay

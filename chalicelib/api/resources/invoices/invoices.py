@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from chalicelib.api.accepted import Accept, choosable
-from chalicelib.api.chosen import chosen_coin
+from chalicelib.api.accepted_coins import Accept, choosable
+from chalicelib.api.coins_by_name import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import CoinSlug, NetworkSlug, PositiveAmount, matching, positive_amount
 from chalicelib.api.invoice_fields import CancelUrl, FiatAmount, FiatCurrency, Metadata, RedirectUrl, price_problems

@@ -13,7 +13,7 @@ from chalicelib.api.models import Query, Request
 from chalicelib.api.pages import frame, in_language
 from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import endpoint
-from chalicelib.api.waiting import payer_waits
+from chalicelib.api.waiting_payers import payer_waits
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound, ServiceError
 from chalicelib.domain.ids import made_at
 from chalicelib.domain.invoices.choices import MOST_CHOICES

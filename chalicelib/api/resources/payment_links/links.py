@@ -9,8 +9,8 @@ from typing import Annotated, Any, cast
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from chalicelib.api.accepted import Accept, choosable
-from chalicelib.api.chosen import amount_problem, chosen_coin
+from chalicelib.api.accepted_coins import Accept, choosable
+from chalicelib.api.coins_by_name import amount_problem, chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import NOT_NULL, CoinSlug, NetworkSlug, amount_schema, positive_amount
 from chalicelib.api.invoice_fields import FiatCurrency, Metadata, RedirectUrl, price_problems
@@ -25,7 +25,8 @@ from chalicelib.domain.ids import asset_parts, first_id, network_parts
 from chalicelib.domain.money import NotAnAmount, parse_units
 from chalicelib.domain.payment_links.links import PREFIX, Offered, PaymentLink, Price
 from chalicelib.domain.payment_links.stock import MOST_PIECES
-from chalicelib.usecases.payment_links.links import LinkTerms, Stocked
+from chalicelib.usecases.payment_links.links import LinkTerms
+from chalicelib.usecases.payment_links.stock import Stocked, stocked
 from chalicelib.usecases.payment_links.views import link_view
 
 _RANGE = ("min", "max")
@@ -285,7 +286,7 @@ def create_payment_link(ctx: Ctx, body: PaymentLinkCreate) -> Answer:
 def list_payment_links(ctx: Ctx, query: ListQuery) -> Answer:
     """Deleted ones are left out."""
     found, pagination = PAYMENT_LINKS.page(ctx, query)
-    return Answer([_shown(ctx, each) for each in ctx.services.payment_links.stocked(found)], pagination)
+    return Answer([_shown(ctx, each) for each in stocked(ctx.services.store, found)], pagination)
 
 
 @endpoint(
@@ -295,7 +296,7 @@ def list_payment_links(ctx: Ctx, query: ListQuery) -> Answer:
 def get_payment_link(ctx: Ctx) -> Answer:
     """With the pieces that are left of its stock."""
     links = ctx.services.payment_links
-    return Answer(_shown(ctx, links.stocked([links.get(ctx.tenant, ctx.param("id"))])[0]))
+    return Answer(_shown(ctx, stocked(ctx.services.store, [links.get(ctx.tenant, ctx.param("id"))])[0]))
 
 
 @endpoint(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from chalicelib.api.chosen import chosen_coin
+from chalicelib.api.coins_by_name import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import CoinSlug, Metadata, NetworkSlug, PositiveAmount
 from chalicelib.api.lists import Listing, ListQuery, amount, coin, hash_text, network, text, time

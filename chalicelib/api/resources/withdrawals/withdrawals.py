@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from chalicelib.api.chosen import amount_problem, chosen_coin, coin_network
+from chalicelib.api.coins_by_name import amount_problem, chosen_coin, coin_network
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import AddressText, CoinSlug, Metadata, NetworkSlug, PositiveAmount, slug
 from chalicelib.api.lists import ListQuery
@@ -25,7 +25,7 @@ from chalicelib.domain.times import iso
 from chalicelib.domain.withdrawals.batches import MOST_OUTPUTS, WithdrawalBatch
 from chalicelib.domain.withdrawals.withdrawals import FEE_TENTHS, MINUTES, PRIORITIES, Priority, Withdrawal, fee_at
 from chalicelib.usecases.base.views import Views
-from chalicelib.usecases.withdrawals.rules import Output
+from chalicelib.usecases.withdrawals.facts import Output
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SINGLE = ("network", "coin", "amount", "to_address")

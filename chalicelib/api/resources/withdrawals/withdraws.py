@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from chalicelib.api.chosen import chosen_coin
+from chalicelib.api.coins_by_name import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug, PositiveAmount
 from chalicelib.api.lists import ListQuery
@@ -15,7 +15,7 @@ from chalicelib.api.models import MoneyRequest
 from chalicelib.api.resources.withdrawals.withdrawals import create_one
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.money import parse_units
-from chalicelib.usecases.withdrawals.rules import Output
+from chalicelib.usecases.withdrawals.facts import Output
 
 
 class WithdrawCreate(MoneyRequest):

@@ -9,7 +9,8 @@ from chalicelib.domain.ids import TenantId
 from chalicelib.domain.refunds.refunds import Repays
 from chalicelib.domain.withdrawals.payout_line import ready_order
 from chalicelib.domain.withdrawals.withdrawals import Priority, Withdrawal
-from chalicelib.usecases.withdrawals.rules import Output, Rules, Ruling
+from chalicelib.usecases.withdrawals.facts import Output, Ruling
+from chalicelib.usecases.withdrawals.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
