@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
-from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ids import NetworkId, TenantId
 from chalicelib.domain.webhooks.deliveries import Delivery
+from chalicelib.domain.webhooks.endpoints import EventRecord, event_record
+from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.domain.work import Command, OutboxRow, outbox_id
 from chalicelib.store.newer import NOTHING, Newer, Unknown
+from chalicelib.usecases.ports.changes import Conflict, Emit
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.scanning.reorganisations import Reorganisations
+from chalicelib.usecases.webhooks.relay import Relay
 from chalicelib.wiring import services
 from tests.faults.left_to_newer import DAY_MS, Left, invoice, only, run, sent, withdrawal
 from tests.support.alarms import raised
 from tests.support.cuts import Cutter
+from tests.support.memory_store import HandClock, MemoryQueues
 from tests.support.paths import CONFIRMATIONS, ETHER, funded
 from tests.support.receiver import Receiver, answer
 from tests.support.stack import Stack
@@ -188,6 +195,48 @@ def test_a_delivery_in_a_newer_form(world: World, caplog: pytest.LogCaptureFixtu
         left.unform()
         run(world)
         assert left.item()["status"]["S"] == "delivered"
+
+
+def test_an_outbox_row_in_a_newer_form(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody tells it, writes over it or removes it."""
+    with Receiver() as receiver:
+        world.stack.call("POST", "/v1/webhooks", world.key, json={"url": receiver.url(), "events": ["*"]})
+        run(world, 1)
+        mine = invoice(world, "one")
+        left = Left(only(OutboxRow), "hue")
+        left.form(1)
+        other = invoice(world, "two")
+        run(world)
+        assert [event["data"]["id"] for event in told(receiver, "invoice.created")] == [other["id"]]
+        assert (left.item(), left.works()) == (left.before, ["outbox"])
+        with pytest.raises(Conflict):
+            services().store.commit([Emit(left.record)])
+        assert left.item() == left.before
+        assert any(left.record.id in line and "needs a newer version" in line for line in raised(caplog))
+        left.unform()
+        run(world)
+        assert {event["data"]["id"] for event in told(receiver, "invoice.created")} == {mine["id"], other["id"]}
+        assert left.works() == []
+
+
+def told(receiver: Receiver, name: str) -> list[Any]:
+    events = [json.loads(request.body) for request in receiver.received]
+    return [event for event in events if event["event"] == name]
+
+
+def test_an_event_that_a_newer_version_stored_before_it_died(stack: Stack) -> None:
+    """This version tells its row again: what the newer one said of the event stays, and nothing else is needed of its record."""
+    store, at = services().store, 1_800_000_000_000
+    event = Event("evt_1", TenantId("mch_1:test"), "invoice.paid", "inv_1", 1, at, {"id": "inv_1"}, more={"hue": "blue"})
+    row = OutboxRow(outbox_id("out_1", [event]), at, (event,), (Command("payouts", "test:ethereum", {"id": "wd_1"}),))
+    store.commit([Emit(row)])
+    store.put_all([event_record(event, "2027-01-15T08:00:00.000Z", at)])
+    left = Left(store.get(EventRecord, tenant=event.tenant, id=event.id), "hue")
+    left.form(1)
+    assert Relay(store, MemoryQueues(), HandClock(at)).tell(row.id)
+    again = store.get(EventRecord, tenant=event.tenant, id=event.id)
+    assert again is not None and json.loads(again.body)["hue"] == "blue"
+    assert store.get(OutboxRow, id=row.id) is None
 
 
 def test_two_kinds_share_an_id() -> None:
