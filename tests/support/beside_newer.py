@@ -4,10 +4,13 @@ records with little in them."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from unittest.mock import MagicMock
 
-from chalicelib.domain.work import Work
+from chalicelib.domain.catalogue.catalogue import default_networks
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.work import Work, WorkKind
 from chalicelib.usecases.ports.changes import Change
 from chalicelib.usecases.ports.failures import TooNew
 
@@ -69,3 +72,46 @@ class BesideNewer:
     @staticmethod
     def _key(kind: type[Any], key: Mapping[str, str]) -> Key:
         return kind, tuple(sorted(key.items()))
+
+
+NET = default_networks("test")[0]
+NETWORK, TENANT = NET.id, TenantId("mch_1:test")
+NOW = 1_800_000_000_000
+ALL = ("one", "newer", "two")
+"""The ids of records, of which one has a form of the newer version."""
+
+
+def case(kind: type[Any], store: BesideNewer, **parts: Any) -> Any:
+    """A use case on this store, with stand-ins for what else it has."""
+    made, around = object.__new__(kind), MagicMock()
+    around.clock.now_ms.return_value = NOW
+    parted = "parts sent followed following attempts kind queues clock context finality booking shown"
+    for name in parted.split():
+        setattr(made, f"_{name}", getattr(around, name))
+    made._store, made._network = store, NET
+    for name, part in parts.items():
+        setattr(made, f"_{name}", part)
+    return made
+
+
+def with_works(kind: WorkKind, prefix: str = "", order: str = "") -> BesideNewer:
+    store = BesideNewer()
+    store.work(*works(kind, prefix, order))
+    return store
+
+
+def works(kind: WorkKind, prefix: str = "", order: str = "") -> list[Work]:
+    return [Work(kind, NETWORK, order or str(place), f"{prefix}{id}") for place, id in enumerate(ALL)]
+
+
+def put(store: BesideNewer, kind: type[Any], state: str, key: Callable[[str], dict[str, str]], **fields: Any) -> None:
+    for id in ALL:
+        store.put(kind, None if id == "newer" else a(kind, state, id=id, **fields), **key(id))
+
+
+def payout_key(id: str) -> dict[str, str]:
+    return {"tenant": TENANT, "id": id}
+
+
+def move_key(id: str) -> dict[str, str]:
+    return {"network": NETWORK, "id": id}

@@ -2,101 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 
 from chalicelib.domain.addresses.addresses import group_of, seat_of
-from chalicelib.domain.catalogue.catalogue import default_networks
-from chalicelib.domain.chain import Transfer
-from chalicelib.domain.deposits.deposits import Deposit, deposit_id
-from chalicelib.domain.ids import NetworkId, TenantId
-from chalicelib.domain.invoices.invoices import Invoice
-from chalicelib.domain.scanning.internal_transfers import Reconciled
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.transactions.given_up import GivenUp
-from chalicelib.domain.transactions.sightings import Seen, Sighting, by_nonce, nonce_subject
 from chalicelib.domain.treasury.collections import Collection
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.moves import Move
-from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
-from chalicelib.domain.webhooks.redelivery import RedeliveryJob
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.payout_line import BEGUN, IDLE_MS, READY, PayoutLine, behind
 from chalicelib.domain.withdrawals.withdrawals import NonceUse, PaymentOrder, Withdrawal
-from chalicelib.domain.work import Work, WorkKind
-from chalicelib.usecases.deposits import counted_rates
-from chalicelib.usecases.deposits.counted_rates import UnpricedPayments
-from chalicelib.usecases.deposits.native_twins import Twins, held_of
+from chalicelib.domain.work import Work
 from chalicelib.usecases.payouts import bundle_gathering
 from chalicelib.usecases.payouts.bundle_gathering import BundleGathering
 from chalicelib.usecases.payouts.bundle_members import members
 from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
 from chalicelib.usecases.payouts.following import PaymentsOut
 from chalicelib.usecases.ports.failures import TooNew
-from chalicelib.usecases.reconciliation.in_flight import InFlightWork
-from chalicelib.usecases.scanning.mempool import MempoolScan
-from chalicelib.usecases.scanning.open_invoices import next_looks
-from chalicelib.usecases.scanning.sightings import SightingNotes
-from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.given_up import open_decisions
-from chalicelib.usecases.transactions.notes import Notes
 from chalicelib.usecases.transactions.open_nonces import open_nonces
 from chalicelib.usecases.treasury.collection.run import CollectRun
 from chalicelib.usecases.treasury.consolidation.following import CoinMoveFollowing
 from chalicelib.usecases.treasury.consolidation.parts import open_moves
 from chalicelib.usecases.treasury.consolidation.planning import CoinMovePlanning
 from chalicelib.usecases.treasury.moves.following import MoveFollowing
-from chalicelib.usecases.webhooks.due_messages import DueMessages
-from chalicelib.usecases.webhooks.redelivery_run import RedeliveryRun
 from chalicelib.usecases.withdrawals.approvals import Approvals
 from chalicelib.usecases.withdrawals.payout_line import Line
 from chalicelib.usecases.withdrawals.retry_idle import IdleRetries
 from chalicelib.usecases.withdrawals.steps import order_of
-from tests.support.beside_newer import RESTING, BesideNewer, a
-
-NET = default_networks("test")[0]
-NETWORK, TENANT = NET.id, TenantId("mch_1:test")
-NOW = 1_800_000_000_000
-ALL = ("one", "newer", "two")
-"""The ids of records, of which one has a form of the newer version."""
-
-
-def case(kind: type[Any], store: BesideNewer, **parts: Any) -> Any:
-    """A use case on this store, with stand-ins for what else it has."""
-    made, around = object.__new__(kind), MagicMock()
-    around.clock.now_ms.return_value = NOW
-    parted = "parts sent followed following attempts kind queues clock context finality booking shown"
-    for name in parted.split():
-        setattr(made, f"_{name}", getattr(around, name))
-    made._store, made._network = store, NET
-    for name, part in parts.items():
-        setattr(made, f"_{name}", part)
-    return made
-
-
-def with_works(kind: WorkKind, prefix: str = "", order: str = "") -> BesideNewer:
-    store = BesideNewer()
-    store.work(*works(kind, prefix, order))
-    return store
-
-
-def works(kind: WorkKind, prefix: str = "", order: str = "") -> list[Work]:
-    return [Work(kind, NETWORK, order or str(place), f"{prefix}{id}") for place, id in enumerate(ALL)]
-
-
-def put(store: BesideNewer, kind: type[Any], state: str, key: Callable[[str], dict[str, str]], **fields: Any) -> None:
-    for id in ALL:
-        store.put(kind, None if id == "newer" else a(kind, state, id=id, **fields), **key(id))
-
-
-def payout_key(id: str) -> dict[str, str]:
-    return {"tenant": TENANT, "id": id}
-
-
-def move_key(id: str) -> dict[str, str]:
-    return {"network": NETWORK, "id": id}
+from tests.support.beside_newer import (
+    ALL,
+    NET,
+    NETWORK,
+    NOW,
+    RESTING,
+    TENANT,
+    BesideNewer,
+    a,
+    case,
+    move_key,
+    payout_key,
+    put,
+    with_works,
+    works,
+)
 
 
 def test_begun_payouts_that_stand_still() -> None:
@@ -164,55 +118,10 @@ def test_payments_that_are_followed(newer: type[Any]) -> None:
     assert [one.work.id for one in found if one.work.id.endswith(("one", "two"))] == [f"{TENANT}|one", f"{TENANT}|two"]
 
 
-def test_what_the_scan_noted() -> None:
-    store = BesideNewer()
-    ours = [by_nonce(["0x1"], "0xa", number) for number in range(3)]
-    for number in (0, 2):
-        seen = Sighting(NETWORK, nonce_subject("0xa", number), (Seen("0x1", 5, "0xb"),), 1)
-        store.put(Sighting, seen, network=NETWORK, subject=seen.subject)
-    store.put(Sighting, network=NETWORK, subject=nonce_subject("0xa", 1))
-    found = Notes(NET, store, Scanned(9, 9, {})).of(ours)  # type: ignore[arg-type]
-    assert [note.own is not None for note in found] == [True, False, True]
-
-
 def test_decisions_to_give_up() -> None:
     store = with_works("givenup")
     put(store, GivenUp, "open", lambda id: {"id": id})
     assert [decision.id for decision in open_decisions(store, NET)] == ["one", "two"]  # type: ignore[arg-type]
-
-
-def test_payments_that_left_the_mempool() -> None:
-    store = with_works("glimpse")
-    put(store, Deposit, "pending", lambda id: {"id": id}, txid="0x1", block_number=None, created_at=0)
-    ended: list[str] = []
-    looks = MagicMock(unread=[], txids={})
-    mempool = case(MempoolScan, store, looks=looks, ousted=lambda *_: set(), waited_for=lambda _: 0)
-    mempool._end = lambda deposit, *_: ended.append(deposit.id)
-    mempool._end_gone(set(), {}, 9, lambda: True)
-    assert ended == ["one", "two"]
-
-
-def test_open_invoices_whose_addresses_are_compared() -> None:
-    store = with_works("expiry", f"{TENANT}|")
-    put(store, Invoice, "pending", payout_key)
-    found, _ = next_looks(store, NETWORK, Reconciled(NETWORK))  # type: ignore[arg-type]
-    assert [invoice.id for invoice in found] == ["one", "two"]
-
-
-@pytest.mark.parametrize("newer", [Deposit, Invoice])
-def test_payments_that_wait_for_a_rate(newer: type[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others have none yet; the one that can not be read is looked at by itself, where that is told."""
-    store = BesideNewer()
-    for id in ALL:
-        deposit = a(Deposit, "pending", id=id, tenant=TENANT, invoice_id=id, flags=("unpriced",))
-        store.put(Deposit, None if id == "newer" and newer is Deposit else deposit, id=id)
-        invoice = a(Invoice, "pending", choosing=MagicMock())
-        store.put(Invoice, None if id == "newer" and newer is Invoice else invoice, **payout_key(id))
-    monkeypatch.setattr(Deposit, "unpriced", True)
-    monkeypatch.setattr(counted_rates, "_rate", lambda *_: None)
-    monkeypatch.setattr(store, "catalogue", lambda _: None, raising=False)
-    found = case(UnpricedPayments, store, rates=None)._ready(works("unpriced"))
-    assert [work.id for work in found] == ["newer"]
 
 
 def test_collections_that_go_on() -> None:
@@ -230,22 +139,6 @@ def test_withdrawals_that_wait_for_an_approval(monkeypatch: pytest.MonkeyPatch) 
     put(store, Withdrawal, "pending", payout_key)
     monkeypatch.setattr(Withdrawal, "waits_for_approval", True)
     assert [one.id for one in case(Approvals, store)._read([(TENANT, id) for id in ALL])] == ["one", "two"]
-
-
-def test_endpoints_that_are_woken() -> None:
-    store = BesideNewer()
-    put(store, WebhookEndpoint, "active", payout_key)
-    found = case(DueMessages, store).endpoints([f"{TENANT}|{id}" for id in ALL])
-    assert [endpoint and endpoint.id for endpoint in found.values()] == ["one", None, "two"]
-
-
-def test_redeliveries_that_stand_still() -> None:
-    """None of those that can not be read is taken for gone."""
-    store = BesideNewer()
-    store.work(*[Work("redelivery", "0", str(place), f"{TENANT}|{id}") for place, id in enumerate(ALL)])
-    put(store, RedeliveryJob, "running", payout_key, tenant=TENANT, touched_at=0)
-    assert case(RedeliveryRun, store).sweep() == 2
-    assert store.commits == []
 
 
 @pytest.mark.parametrize("form", [False, True])
@@ -269,19 +162,6 @@ def test_coins_of_a_move_that_can_not_be_read_are_nobodys() -> None:
         open_moves(store, NETWORK)  # type: ignore[arg-type]
 
 
-def test_the_twin_of_a_payment_that_can_not_be_read_is_held() -> None:
-    """The payment may be credited: if both were, it would be twice."""
-    store = BesideNewer()
-    native = Transfer("0x1", "trace:1", None, "0xa", "0xb", 5)
-    token = native._replace(position="log:1", contract="0xc")
-    twins = [Twins(native, token, "tok")]
-    held = held_of(store, NET, twins, {})  # type: ignore[arg-type]
-    assert held == {token}
-    store.put(Deposit, id=deposit_id(NETWORK, "0x1", "log:1"))
-    held = held_of(store, NET, twins, {})  # type: ignore[arg-type]
-    assert held == {native}
-
-
 def test_its_nonce_stays_taken() -> None:
     store = with_works("move")
     store.work(*works("sent", f"{TENANT}|"))
@@ -296,20 +176,6 @@ def test_its_nonce_stays_taken() -> None:
     assert list(open_nonces(store, NET, "0xa")) == [0, 2, 10, 11, 12]  # type: ignore[arg-type]
 
 
-def test_its_transactions_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the newer version finds what became of them, and the scan goes on."""
-    store = with_works("move")
-    put(store, Move, "signed", move_key, source="0xa", txid="0x1")
-    store.put(NonceUse, NonceUse("newer", NETWORK, "0xb", 1), owner="newer")
-    notes = case(SightingNotes, store, wallets=list)
-    notes._context.form = str
-    assert notes._senders() == {"0xa", "0xb"}
-    store.work(*works("bundle"))
-    put(store, Bundle, "signed", lambda id: {"id": id})
-    monkeypatch.setattr(Bundle, "signed", [MagicMock(inputs=[MagicMock(outpoint="0x1:0")])])
-    assert notes._coins() == {"0x1:0"}
-
-
 def test_the_line_of_payouts_of_another_slot() -> None:
     store = with_works("payout", f"{TENANT}|", behind(READY, TENANT))
     names = [group_of(NETWORK, seat_of(slot)) for slot in (0, 1)]
@@ -319,14 +185,3 @@ def test_the_line_of_payouts_of_another_slot() -> None:
     assert taken is not None and taken.id == f"{TENANT}|newer"
     with pytest.raises(TooNew):
         lines.take(NetworkId(NETWORK), 1, 2)
-
-
-@pytest.mark.parametrize(("kind", "lane"), [(Move, "move"), (PaymentOrder, "sent")])
-def test_a_comparison_is_not_made_without_it(kind: type[Any], lane: WorkKind) -> None:
-    store = with_works(lane, f"{TENANT}|" if kind is PaymentOrder else "")
-    if kind is Move:
-        put(store, Move, "planned", move_key)
-    else:
-        put(store, PaymentOrder, "built", lambda id: {"id": order_of(TENANT, id)})
-    with pytest.raises(TooNew):
-        case(InFlightWork, store).read()
