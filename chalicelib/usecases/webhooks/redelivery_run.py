@@ -103,7 +103,11 @@ class RedeliveryRun:
         return until_settled(partial(self._advanced, job, page, Seen(after, len(page.items), made, skipped)))
 
     def _sent_again(self, job: RedeliveryJob, endpoint: WebhookEndpoint, events: list[EventRecord]) -> tuple[int, int]:
-        """Make what is to be sent; how many deliveries the job has made of these events, also before, and how many need none."""
+        """Make what is to be sent; how many deliveries the job has made of these events, also before, and how many need none.
+
+        Raises Conflict, Unavailable, and TooNew for a delivery in a form that only a newer version knows, which goes on with this
+        job: whether that one is missed is not known here, and a job passes each event once.
+        """
         now = self._clock.now_ms()
         # One whose time is over is left out, though the store may have it for days yet: what tells that it was delivered may be
         # forgotten, and it would count as missed. Deliveries are made when the event is, or later, and kept as long.
