@@ -84,7 +84,7 @@ def test_a_bundle_waits_as_a_whole_for_one_that_it_pays() -> None:
     put(store, Withdrawal, "processing", payout_key)
     payouts = [MagicMock(tenant=TENANT, withdrawal=id) for id in ALL]
     with pytest.raises(TooNew):
-        members(store, a(Bundle, "built", payouts=payouts))  # type: ignore[arg-type]
+        members(store, a(Bundle, "built", payouts=payouts))
 
 
 def test_moves_that_are_followed() -> None:
@@ -121,7 +121,7 @@ def test_payments_that_are_followed(newer: type[Any]) -> None:
 def test_decisions_to_give_up() -> None:
     store = with_works("givenup")
     put(store, GivenUp, "open", lambda id: {"id": id})
-    assert [decision.id for decision in open_decisions(store, NET)] == ["one", "two"]  # type: ignore[arg-type]
+    assert [decision.id for decision in open_decisions(store, NET)] == ["one", "two"]
 
 
 def test_collections_that_go_on() -> None:
@@ -159,7 +159,7 @@ def test_coins_of_a_move_that_can_not_be_read_are_nobodys() -> None:
     store = with_works("coinmove")
     put(store, CoinMove, "signed", move_key)
     with pytest.raises(TooNew):
-        open_moves(store, NETWORK)  # type: ignore[arg-type]
+        open_moves(store, NETWORK)
 
 
 def test_its_nonce_stays_taken() -> None:
@@ -171,16 +171,16 @@ def test_its_nonce_stays_taken() -> None:
         store.put(PaymentOrder, None if id == "newer" else order, id=order_of(TENANT, id))
     store.put(NonceUse, NonceUse("newer", NETWORK, "0xa", 1), owner="newer")
     store.put(NonceUse, NonceUse("newer", NETWORK, "0xa", 11), owner=order_of(TENANT, "newer"))
-    assert list(open_nonces(store, NET, "0xa")) == [0, 1, 2, 10, 11, 12]  # type: ignore[arg-type]
+    assert list(open_nonces(store, NET, "0xa")) == [0, 1, 2, 10, 11, 12]
     store.put(NonceUse, NonceUse("newer", NETWORK, "0xb", 1), owner="newer")
-    assert list(open_nonces(store, NET, "0xa")) == [0, 2, 10, 11, 12]  # type: ignore[arg-type]
+    assert list(open_nonces(store, NET, "0xa")) == [0, 2, 10, 11, 12]
 
 
 def test_the_line_of_payouts_of_another_slot() -> None:
     store = with_works("payout", f"{TENANT}|", behind(READY, TENANT))
     names = [group_of(NETWORK, seat_of(slot)) for slot in (0, 1)]
     store.put(PayoutLine, network=names[1])
-    lines = Line(store, MagicMock(now_ms=lambda: NOW))  # type: ignore[arg-type]
+    lines = Line(store, MagicMock(now_ms=lambda: NOW))
     taken = lines.take(NetworkId(NETWORK), 0, 2)
     assert taken is not None and taken.id == f"{TENANT}|newer"
     with pytest.raises(TooNew):

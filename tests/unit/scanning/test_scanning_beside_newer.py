@@ -54,7 +54,7 @@ def test_what_the_scan_noted() -> None:
         seen = Sighting(NETWORK, nonce_subject("0xa", number), (Seen("0x1", 5, "0xb"),), 1)
         store.put(Sighting, seen, network=NETWORK, subject=seen.subject)
     store.put(Sighting, network=NETWORK, subject=nonce_subject("0xa", 1))
-    found = Notes(NET, store, Scanned(9, 9, {})).of(ours)  # type: ignore[arg-type]
+    found = Notes(NET, store, Scanned(9, 9, {})).of(ours)
     assert [note.own is not None for note in found] == [True, False, True]
 
 
@@ -72,7 +72,7 @@ def test_payments_that_left_the_mempool() -> None:
 def test_open_invoices_whose_addresses_are_compared() -> None:
     store = with_works("expiry", f"{TENANT}|")
     put(store, Invoice, "pending", payout_key)
-    found, _ = next_looks(store, NETWORK, Reconciled(NETWORK))  # type: ignore[arg-type]
+    found, _ = next_looks(store, NETWORK, Reconciled(NETWORK))
     assert [invoice.id for invoice in found] == ["one", "two"]
 
 
@@ -98,10 +98,10 @@ def test_the_twin_of_a_payment_that_can_not_be_read_is_held() -> None:
     native = Transfer("0x1", "trace:1", None, "0xa", "0xb", 5)
     token = native._replace(position="log:1", contract="0xc")
     twins = [Twins(native, token, "tok")]
-    held = held_of(store, NET, twins, {})  # type: ignore[arg-type]
+    held = held_of(store, NET, twins, {})
     assert held == {token}
     store.put(Deposit, id=deposit_id(NETWORK, "0x1", "log:1"))
-    held = held_of(store, NET, twins, {})  # type: ignore[arg-type]
+    held = held_of(store, NET, twins, {})
     assert held == {native}
 
 
@@ -152,7 +152,7 @@ def test_the_list_of_a_block_begins(newer: str) -> None:
         store.put(BlockDeposits, **key)
     if newer == "a deposit":
         store.put(Deposit, id="newer")
-    begins = to_begin(store, NETWORK, Block(5, "0xb", "", 0, []), ALL, 3)  # type: ignore[arg-type]
+    begins = to_begin(store, NETWORK, Block(5, "0xb", "", 0, []), ALL, 3)
     begun = [AtEpoch(NETWORK, 3), Save(BlockDeposits(NETWORK, "0xb", ALL, epoch=3, parts=1))]
     assert begins == (begun if newer in ("nothing", "the block's row") else None)
     assert len(store.commits) == (newer == "nothing"), "the row by height, where there is none"
