@@ -11,10 +11,11 @@ import pytest
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId, TenantId
+from chalicelib.domain.reconciliation import MESSAGE_VERSION, Comparison, ComparisonReport
 from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.webhooks.endpoints import EventRecord, event_record
 from chalicelib.domain.webhooks.events import Event
-from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Command, OutboxRow, outbox_id
 from chalicelib.store.newer import NOTHING, Newer, Unknown
 from chalicelib.usecases.ports.changes import Conflict, Emit
@@ -22,6 +23,7 @@ from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.scanning.reorganisations import Reorganisations
 from chalicelib.usecases.webhooks.relay import Relay
 from chalicelib.wiring import services
+from chalicelib.workers import compare
 from tests.faults.left_to_newer import DAY_MS, Left, invoice, only, run, sent, withdrawal
 from tests.support.alarms import raised
 from tests.support.cuts import Cutter
@@ -172,6 +174,41 @@ def test_a_withdrawal_in_a_newer_form(world: World, at: str, caplog: pytest.LogC
     assert {one["status"] for one in world.get("/v1/withdrawals")["data"]} == {"confirmed"}
     assert audit(services().store) == []
     world.check()
+
+
+def test_an_order_in_a_newer_form(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Other payments are paid and settled. The network is not compared with the chain before it can be read; others are."""
+    funded(world)
+    mine = withdrawal(world, "one", "0.25")
+    run(world)
+    stored = only(PaymentOrder)
+    left = Left(stored, "state")
+    left.put(stored.state)
+    left.form(1)
+    withdrawal(world, "two", "0.5")
+    run(world)
+    world.mine(CONFIRMATIONS)
+    run(world)
+    statuses = {one["id"]: one["status"] for one in world.get("/v1/withdrawals")["data"]}
+    assert statuses.pop(mine) in ("broadcasting", "confirming")
+    assert set(statuses.values()) == {"confirmed"}
+    assert left.item() == left.before
+    assert any(stored.id in line and "needs a newer version" in line for line in raised(caplog))
+    assert [compared(slug) for slug in (NETWORK, "bitcoin")] == [None, True]
+    open_ = services().store.get(Comparison, network=f"test:{NETWORK}")
+    assert open_ is not None and open_.open and "which this version does not know" in str(open_.trouble)
+    left.unform()
+    assert compared(NETWORK) is True
+    run(world)
+    assert {one["status"] for one in world.get("/v1/withdrawals")["data"]} == {"confirmed"}
+    world.check()
+
+
+def compared(slug: str) -> bool | None:
+    """Whether the ledger and the chain agree; None where they could not be compared."""
+    compare.handle(json.dumps({"version": MESSAGE_VERSION, "realm": "test", "network": slug}))
+    found = services().store.get(ComparisonReport, network=f"test:{slug}")
+    return None if found is None else found.clean
 
 
 def test_a_delivery_in_a_newer_form(world: World, caplog: pytest.LogCaptureFixture) -> None:
