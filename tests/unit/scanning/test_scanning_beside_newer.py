@@ -24,6 +24,7 @@ from chalicelib.usecases.ports.failures import TooNew
 from chalicelib.usecases.reconciliation.in_flight import InFlightWork
 from chalicelib.usecases.scanning.block_lists import to_begin
 from chalicelib.usecases.scanning.deep_reorganisations import DeepReorganisations
+from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
 from chalicelib.usecases.scanning.mempool import MempoolScan
 from chalicelib.usecases.scanning.open_invoices import next_looks
 from chalicelib.usecases.scanning.recording import Recorder
@@ -168,3 +169,15 @@ def test_payments_of_a_block_that_are_not_stored_yet() -> None:
     recorder = case(Recorder, store)
     block = Block(5, "0xb", "", 0, [])
     assert recorder._missing(block, [(id, transfer) for id in ids], {}) == {"newer"}
+
+
+def test_a_surplus_is_not_told_beside_what_can_not_be_read() -> None:
+    """It may be that very payment, or a move on its way. Addresses that neither may touch are compared all the same."""
+    store = with_works("deposit", order=f"{5:015d}")
+    put(store, Deposit, "pending", lambda id: {"id": id})
+    put(store, Move, "signed", move_key)
+    transfers = case(InternalTransfers, store)
+    assert transfers._pending(9) is None
+    assert transfers._busy(9) == set()
+    store.work(*works("move"))
+    assert transfers._busy(9) is None
