@@ -164,6 +164,8 @@ def test_a_withdrawal_in_a_newer_form(world: World, at: str, caplog: pytest.LogC
     before = ETHER // 4 if at == "broadcasting" else 0
     assert sent(world) == before + ETHER * 5 // 8
     assert left.item() == left.before
+    if stored.txid is not None:
+        assert world.get("/v1/withdrawals", transaction_hash=stored.txid)["data"] == []
     assert any(mine in line and "needs a newer version" in line for line in raised(caplog))
     left.unform()
     world.shift += DAY_MS

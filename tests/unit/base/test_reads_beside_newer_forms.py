@@ -31,6 +31,7 @@ from chalicelib.usecases.treasury.consolidation.following import CoinMoveFollowi
 from chalicelib.usecases.treasury.consolidation.parts import open_moves
 from chalicelib.usecases.treasury.consolidation.planning import CoinMovePlanning
 from chalicelib.usecases.treasury.moves.following import MoveFollowing
+from chalicelib.usecases.treasury.open_moves import open_moves as moves_under_way
 from chalicelib.usecases.withdrawals.approvals import Approvals
 from chalicelib.usecases.withdrawals.payout_line import Line
 from chalicelib.usecases.withdrawals.retry_idle import IdleRetries
@@ -185,3 +186,9 @@ def test_the_line_of_payouts_of_another_slot() -> None:
     assert taken is not None and taken.id == f"{TENANT}|newer"
     with pytest.raises(TooNew):
         lines.take(NetworkId(NETWORK), 1, 2)
+
+
+def test_moves_that_an_operator_is_shown() -> None:
+    store = with_works("move")
+    put(store, Move, "signed", move_key)
+    assert [move.id for move in moves_under_way(store, [NET])] == ["one", "two"]
