@@ -96,7 +96,8 @@ class OutboxRow:
     `hooks` are the webhooks that invoices among the events' objects, or refunds, have of their own; None where none has. `apart`:
     the events were stored in the same transaction, and are here without their data; None: the relay stores them. A relay of an
     older version tells what it knows of a row, and removes it: what each relay has to heed takes another form of rows
-    (`store.models.NEEDS`).
+    (`store.models.NEEDS`). Nothing stores a row over another one: it has no version, and is there as it was committed until it is
+    removed.
     """
 
     id: str

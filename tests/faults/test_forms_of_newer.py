@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
-from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ids import NetworkId, TenantId
+from chalicelib.domain.reconciliation import MESSAGE_VERSION, Comparison, ComparisonReport
 from chalicelib.domain.webhooks.deliveries import Delivery
-from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.domain.webhooks.endpoints import EventRecord, event_record
+from chalicelib.domain.webhooks.events import Event
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.work import Command, OutboxRow, outbox_id
 from chalicelib.store.newer import NOTHING, Newer, Unknown
+from chalicelib.usecases.ports.changes import Conflict, Emit
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.scanning.reorganisations import Reorganisations
+from chalicelib.usecases.webhooks.relay import Relay
 from chalicelib.wiring import services
+from chalicelib.workers import compare
 from tests.faults.left_to_newer import DAY_MS, Left, invoice, only, run, sent, withdrawal
 from tests.support.alarms import raised
 from tests.support.cuts import Cutter
+from tests.support.memory_store import HandClock, MemoryQueues
 from tests.support.paths import CONFIRMATIONS, ETHER, funded
 from tests.support.receiver import Receiver, answer
 from tests.support.stack import Stack
@@ -155,6 +164,8 @@ def test_a_withdrawal_in_a_newer_form(world: World, at: str, caplog: pytest.LogC
     before = ETHER // 4 if at == "broadcasting" else 0
     assert sent(world) == before + ETHER * 5 // 8
     assert left.item() == left.before
+    if stored.txid is not None:
+        assert world.get("/v1/withdrawals", transaction_hash=stored.txid)["data"] == []
     assert any(mine in line and "needs a newer version" in line for line in raised(caplog))
     left.unform()
     world.shift += DAY_MS
@@ -165,6 +176,41 @@ def test_a_withdrawal_in_a_newer_form(world: World, at: str, caplog: pytest.LogC
     assert {one["status"] for one in world.get("/v1/withdrawals")["data"]} == {"confirmed"}
     assert audit(services().store) == []
     world.check()
+
+
+def test_an_order_in_a_newer_form(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Other payments are paid and settled. The network is not compared with the chain before it can be read; others are."""
+    funded(world)
+    mine = withdrawal(world, "one", "0.25")
+    run(world)
+    stored = only(PaymentOrder)
+    left = Left(stored, "state")
+    left.put(stored.state)
+    left.form(1)
+    withdrawal(world, "two", "0.5")
+    run(world)
+    world.mine(CONFIRMATIONS)
+    run(world)
+    statuses = {one["id"]: one["status"] for one in world.get("/v1/withdrawals")["data"]}
+    assert statuses.pop(mine) in ("broadcasting", "confirming")
+    assert set(statuses.values()) == {"confirmed"}
+    assert left.item() == left.before
+    assert any(stored.id in line and "needs a newer version" in line for line in raised(caplog))
+    assert [compared(slug) for slug in (NETWORK, "bitcoin")] == [None, True]
+    open_ = services().store.get(Comparison, network=f"test:{NETWORK}")
+    assert open_ is not None and open_.open and "which this version does not know" in str(open_.trouble)
+    left.unform()
+    assert compared(NETWORK) is True
+    run(world)
+    assert {one["status"] for one in world.get("/v1/withdrawals")["data"]} == {"confirmed"}
+    world.check()
+
+
+def compared(slug: str) -> bool | None:
+    """Whether the ledger and the chain agree; None where they could not be compared."""
+    compare.handle(json.dumps({"version": MESSAGE_VERSION, "realm": "test", "network": slug}))
+    found = services().store.get(ComparisonReport, network=f"test:{slug}")
+    return None if found is None else found.clean
 
 
 def test_a_delivery_in_a_newer_form(world: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -188,6 +234,48 @@ def test_a_delivery_in_a_newer_form(world: World, caplog: pytest.LogCaptureFixtu
         left.unform()
         run(world)
         assert left.item()["status"]["S"] == "delivered"
+
+
+def test_an_outbox_row_in_a_newer_form(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody tells it, writes over it or removes it."""
+    with Receiver() as receiver:
+        world.stack.call("POST", "/v1/webhooks", world.key, json={"url": receiver.url(), "events": ["*"]})
+        run(world, 1)
+        mine = invoice(world, "one")
+        left = Left(only(OutboxRow), "hue")
+        left.form(1)
+        other = invoice(world, "two")
+        run(world)
+        assert [event["data"]["id"] for event in told(receiver, "invoice.created")] == [other["id"]]
+        assert (left.item(), left.works()) == (left.before, ["outbox"])
+        with pytest.raises(Conflict):
+            services().store.commit([Emit(left.record)])
+        assert left.item() == left.before
+        assert any(left.record.id in line and "needs a newer version" in line for line in raised(caplog))
+        left.unform()
+        run(world)
+        assert {event["data"]["id"] for event in told(receiver, "invoice.created")} == {mine["id"], other["id"]}
+        assert left.works() == []
+
+
+def told(receiver: Receiver, name: str) -> list[Any]:
+    events = [json.loads(request.body) for request in receiver.received]
+    return [event for event in events if event["event"] == name]
+
+
+def test_an_event_that_a_newer_version_stored_before_it_died(stack: Stack) -> None:
+    """This version tells its row again: what the newer one said of the event stays, and nothing else is needed of its record."""
+    store, at = services().store, 1_800_000_000_000
+    event = Event("evt_1", TenantId("mch_1:test"), "invoice.paid", "inv_1", 1, at, {"id": "inv_1"}, more={"hue": "blue"})
+    row = OutboxRow(outbox_id("out_1", [event]), at, (event,), (Command("payouts", "test:ethereum", {"id": "wd_1"}),))
+    store.commit([Emit(row)])
+    store.put_all([event_record(event, "2027-01-15T08:00:00.000Z", at)])
+    left = Left(store.get(EventRecord, tenant=event.tenant, id=event.id), "hue")
+    left.form(1)
+    assert Relay(store, MemoryQueues(), HandClock(at)).tell(row.id)
+    again = store.get(EventRecord, tenant=event.tenant, id=event.id)
+    assert again is not None and json.loads(again.body)["hue"] == "blue"
+    assert store.get(OutboxRow, id=row.id) is None
 
 
 def test_two_kinds_share_an_id() -> None:

@@ -59,7 +59,7 @@ _DATES = (
 
 def _paid_by(ctx: Ctx, txid: str) -> list[Withdrawal]:
     store = ctx.services.store
-    found = store.at(store.places(Listed("tx", "hash", ctx.tenant, txid), limit=_MOST_OF_A_HASH).places)
+    found = store.at(store.places(Listed("tx", "hash", ctx.tenant, txid), limit=_MOST_OF_A_HASH).places, known_only=True)
     return [record for record in found if isinstance(record, Withdrawal)]
 
 

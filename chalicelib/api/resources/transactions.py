@@ -178,7 +178,7 @@ def _releasable(ctx: Ctx, query: ListQuery) -> Answer:
     """A page of all merchants' deposits that an operator can release."""
     store = ctx.services.store
     places = store.places(Listed("dep", "releasable", ctx.realm, "releasable"), limit=MOST_RELEASABLE).places
-    deposits = [found for found in store.at(places) if isinstance(found, Deposit)]
+    deposits = [found for found in store.at(places, known_only=True) if isinstance(found, Deposit)]
     found, pagination = TRANSACTIONS.over(ctx, query, deposits, position=lambda d: place_in_time(d.created_at, d.id))
     owners = [{} if each.tenant is None else {"merchantId": tenant_parts(each.tenant)[0]} for each in found]
     return Answer([shown | owner for shown, owner in zip(_shown(ctx, found), owners, strict=True)], pagination)
@@ -194,7 +194,7 @@ def _of_address(ctx: Ctx, query: ListQuery) -> Answer:
         return _listed_at(ctx, query, known.address)
     store = ctx.services.store
     places = store.places(Listed("tx", "address", ctx.tenant, known.address), limit=MOST_BESIDE_ARCHIVED).places
-    every = {each.id: each for each in (*archived, *store.at(places)) if each is not None}
+    every = {each.id: each for each in (*archived, *store.at(places, known_only=True)) if each is not None}
     found, pagination = TRANSACTIONS.over(ctx, query, every.values(), position=lambda t: place_in_time(t.created_at, t.id))
     return Answer(_shown(ctx, found), pagination)
 

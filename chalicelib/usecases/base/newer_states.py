@@ -1,6 +1,10 @@
 """Records in a state that only a newer version of the service knows: they are left to that version, and others go on.
 
 The store refuses to save them and to close their work. What is sent without saving anything asks here first.
+
+A list of records is read by `known_of`, or by `each_of` where None would be taken for a record that is gone, or where what the
+record holds (a nonce, coins, credited money) has to stay held. `Store.get_many`, which fails as a whole, is right where nothing may
+be decided without one of them.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.invoices.quotes import Quote
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work, time_order
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.base.views import Views
@@ -132,10 +133,10 @@ class UnpricedPayments:
 
     def _ready(self, page: Sequence[Work]) -> list[Work]:
         """Those that have a rate now, or need none any more: two reads."""
-        deposits = self._store.get_many([(Deposit, {"id": work.id}) for work in page]) if page else []
+        deposits = known_of(self._store, [(Deposit, {"id": work.id}) for work in page]) if page else []
         waiting = [d for d in deposits if d is not None and d.unpriced and d.tenant is not None and d.invoice_id is not None]
         wanted = [(Invoice, {"tenant": d.tenant or "", "id": d.invoice_id or ""}) for d in waiting]
-        invoices = self._store.get_many(wanted) if wanted else []
+        invoices = known_of(self._store, wanted) if wanted else []
         now, catalogue = self._clock.now_ms(), self._store.catalogue(self._network.realm)
         still = {
             deposit.id

@@ -13,6 +13,7 @@ from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.bundles import MOST_PAYOUTS, Bundle, BundledPayout, bundle_work
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal, ended
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.bundle_building import BundleBuilding
 from chalicelib.usecases.payouts.bundle_candidates import Candidates, afforded, between_bundles
@@ -67,7 +68,7 @@ class BundleGathering:
         line = islice(in_turns(self._store, network.id, first.tenant), MOST_CONSIDERED)
         while len(candidates.found) < room and (works := list(islice(line, room - len(candidates.found)))):
             keys = [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
-            for withdrawal in self._store.get_many(keys):
+            for withdrawal in known_of(self._store, keys):
                 candidates.consider(withdrawal)
         return candidates.found
 

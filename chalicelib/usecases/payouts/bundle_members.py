@@ -13,7 +13,9 @@ from chalicelib.usecases.withdrawals.steps import catalogue_views, order_id
 
 
 def members(store: Store, bundle: Bundle) -> list[tuple[Withdrawal, PaymentOrder]]:
-    """The withdrawals of a bundle with their orders, as they are now. Raises LookupError where one is gone, Unavailable."""
+    """The withdrawals of a bundle with their orders, as they are now. Raises LookupError where one is gone, Unavailable, and TooNew
+    where one has a form that only a newer version knows: one transaction pays all of them, so they wait for that version together.
+    Other bundles go on."""
     withdrawals = store.get_many([(Withdrawal, {"tenant": p.tenant, "id": p.withdrawal}) for p in bundle.payouts])
     if not all(withdrawals):
         raise LookupError(f"a withdrawal of {bundle.id} is gone")

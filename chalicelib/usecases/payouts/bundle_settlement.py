@@ -23,6 +23,7 @@ from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Priority, Wi
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.kill_switch import stopped
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.bundle_apart import Leaving
 from chalicelib.usecases.payouts.bundle_members import members
@@ -75,7 +76,7 @@ class BundleSettlement:
     # As `FollowedKind`
 
     def records(self, works: Sequence[Work]) -> Sequence[Bundle | None]:
-        return self._store.get_many([(Bundle, {"id": work.id}) for work in works])
+        return known_of(self._store, [(Bundle, {"id": work.id}) for work in works])
 
     def due(self, bundle: Bundle) -> Due:
         """One that is not signed has open payouts: the function that signs is asked for those."""

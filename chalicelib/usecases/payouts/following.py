@@ -11,6 +11,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.payouts.sent import Sent
 from chalicelib.usecases.ports.changes import Save
@@ -64,8 +65,8 @@ class PaymentsOut:
 
     def _read(self, works: Sequence[Work]) -> list[Out]:
         parts = [payout_parts(work) for work in works]
-        withdrawals = self._store.get_many([(Withdrawal, {"tenant": tenant, "id": id}) for tenant, id in parts])
-        orders = self._store.get_many([(PaymentOrder, {"id": order_of(tenant, id)}) for tenant, id in parts])
+        withdrawals = known_of(self._store, [(Withdrawal, {"tenant": tenant, "id": id}) for tenant, id in parts])
+        orders = known_of(self._store, [(PaymentOrder, {"id": order_of(tenant, id)}) for tenant, id in parts])
         found: list[Out] = []
         for work, withdrawal, order in zip(works, withdrawals, orders, strict=True):
             if withdrawal is None or withdrawal.status not in ("broadcasting", "confirming"):

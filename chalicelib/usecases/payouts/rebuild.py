@@ -65,7 +65,8 @@ def made_anew(store: Store, catalogue: Catalogue, withdrawal: Withdrawal, nonce:
 
 
 def _bundle_with(store: Store, network: NetworkId, withdrawal: Withdrawal) -> str | None:
-    """The bundle that pays a withdrawal, whatever its order says of it."""
+    """The bundle that pays a withdrawal, whatever its order says of it. Raises TooNew for one that can not be read: it may
+    pay it."""
     for works in pages_of(store, "bundle", network):
         for bundle in store.get_many([(Bundle, {"id": work.id}) for work in works]):
             if bundle is not None and any((p.tenant, p.withdrawal) == (withdrawal.tenant, withdrawal.id) for p in bundle.payouts):

@@ -98,7 +98,9 @@ class InFlightWork:
         self._form, self._contract_form = context.form, context.contract_form
 
     def read(self) -> list[InFlight]:
-        """All transactions that are signed and not settled. Raises Unavailable."""
+        """All transactions that are signed and not settled. Raises Unavailable, and TooNew where one has a form that only a newer
+        version knows: without it the ledger and the chain would differ by what it pays, or would agree where money is missing.
+        The comparison of this network waits then, and ends incomplete; no other waits for it."""
         return [*self._payments(), *self._moves(), *self._stakes()]
 
     def _payments(self) -> list[InFlight]:

@@ -38,7 +38,8 @@ def found(store: Store, tenant: TenantId, refund_id: str, kind: type[Refund]) ->
 
 
 def with_withdrawals(store: Store, refunds: Sequence[Refund]) -> list[Shown]:
-    """Each with its withdrawal, in one read."""
+    """Each with its withdrawal, in one read. Raises TooNew for one in a form that only a newer version knows: whether it is
+    paid decides how much may still be given back."""
     claimed = [refund for refund in refunds if refund.status == "claimed" and refund.withdrawal_id is not None]
     wanted = [(Withdrawal, {"tenant": refund.tenant, "id": refund.withdrawal_id or ""}) for refund in claimed]
     paid = dict(zip([refund.id for refund in claimed], store.get_many(wanted) if wanted else [], strict=True))

@@ -40,9 +40,10 @@ from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.deposits.recorded_before import Claim
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import TooNew, Unavailable
 from chalicelib.usecases.ports.readers import Balances
 from chalicelib.usecases.scanning.open_invoices import AT_ONCE, next_looks
 from chalicelib.usecases.scanning.recording import Recorder
@@ -213,7 +214,8 @@ class InternalTransfers:
         return {a: wallet or WalletBalance(self._network.id, a, asset) for a, wallet in wallets if a in mine}
 
     def _pending(self, final: int) -> dict[str, int] | None:
-        """Units by address of what waits in blocks up to `final`; None where that is too much to read.
+        """Units by address of what waits in blocks up to `final`; None where that is too much to read, or where only a
+        newer version can read it.
 
         It is read after what the ledger has. Should one of them be credited or fall out in between, the booking's commit fails.
         """
@@ -222,7 +224,10 @@ class InternalTransfers:
             return None
         wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": work.id}) for work in due]
         sums: dict[str, int] = defaultdict(int)
-        for deposit in self._store.get_many(wanted) if wanted else []:
+        found = each_of(self._store, wanted) if wanted else []
+        if any(isinstance(deposit, TooNew) for deposit in found):
+            return None
+        for deposit in found:
             if deposit is not None and deposit.awaited and deposit.asset == self._native():
                 sums[self._context.form(deposit.address)] += deposit.amount
         return sums
@@ -234,7 +239,8 @@ class InternalTransfers:
 
     def _busy(self, final: int) -> set[str] | None:
         """The addresses (storage form) that a move of ours has changed on the chain or in the ledger, and not yet in both as of
-        block `final`; None where that is too much to read. Read after what the ledger has, as `_pending` is."""
+        block `final`; None where that is too much to read, or where only a newer version can read it. Read after what the ledger
+        has, as `_pending` is."""
         network = self._network
         open_ = self._store.open_work("move", network.id, limit=MOST_MOVES)
         above = Work("moved", network.id, f"{final:015d}", "~")  # behind every id
@@ -244,7 +250,9 @@ class InternalTransfers:
         wanted: list[tuple[type[Any], dict[str, str]]] = [
             (Move, {"network": network.id, "id": work.id.split("|", 1)[0]}) for work in open_
         ]
-        moves: list[Move | None] = self._store.get_many(wanted) if wanted else []
+        moves = each_of(self._store, wanted) if wanted else []
+        if any(isinstance(move, TooNew) for move in moves):
+            return None
         form = self._context.form
         return {form(end) for move in moves if move is not None for end in (move.source, move.recipient)}
 

@@ -34,6 +34,7 @@ from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.fairness import AT_LEAST, MOST_TO_ONE, in_turn, shared_out
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.ports.changes import Conflict, Save
@@ -166,7 +167,7 @@ class MempoolScan:
             known = {work.id: looked.get(work.id, "") for work in works}
             still |= {key: txid for key, txid in known.items() if txid in waiting}
             unknown = [key for key, txid in known.items() if txid not in waiting]
-            found = [d for d in self._store.get_many([(Deposit, {"id": key}) for key in unknown]) if isinstance(d, Deposit)]
+            found = [d for d in known_of(self._store, [(Deposit, {"id": key}) for key in unknown]) if isinstance(d, Deposit)]
             found = [d for d in found if d.status == "pending" and d.block_number is None]
             spends = {d.txid: d.spends for d in found if d.spends and d.txid not in waiting}
             if self._looks.unread:

@@ -20,6 +20,7 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.scanning.internal_transfers import Reconciled
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.fairness import in_turn
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.invoices.invoices import work_key
 from chalicelib.usecases.ports.store import Store
 
@@ -42,7 +43,7 @@ def next_looks(store: Store, network: NetworkId, before: Reconciled) -> tuple[li
         after = replace(after, turn_order=turn_order, turn_id=turn_id)
         random.shuffle(rows)
         chosen = list(dict.fromkeys([*ring, *in_turn(rows, lambda work: work_key(work)[1]["tenant"])[:AT_ONCE]]))
-    found: list[Invoice | None] = store.get_many([work_key(work) for work in chosen])
+    found: list[Invoice | None] = known_of(store, [work_key(work) for work in chosen])
     return [invoice for invoice in found if invoice is not None], after
 
 

@@ -27,11 +27,14 @@ from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.withdrawals import NonceUse
 from chalicelib.domain.work import WorkKind
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.ports.failures import TooNew
 from chalicelib.usecases.wallets.signers import signing_wallets
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
@@ -89,8 +92,12 @@ class SightingNotes:
         """In storage form."""
         addresses = {wallet.address for wallet in self._wallets()}
         # "move" is read twice: a reorganisation may take a move from "moved" back to it between the two reads.
-        for move in self._open(Move, ("move", "moved", "move", "givenup")):
-            if move.txid is not None:
+        for id, move in self._open(Move, ("move", "moved", "move", "givenup")):
+            # No bytes are signed without an allotted nonce, but a filler's, whose end no absence of a sighting tells.
+            use = self._store.get(NonceUse, owner=id) if isinstance(move, TooNew) else None
+            if use is not None:
+                addresses.add(use.wallet)
+            elif not isinstance(move, TooNew) and move.txid is not None:
                 addresses.add(move.source)
         return {self._context.form(address) for address in addresses}
 
@@ -101,20 +108,26 @@ class SightingNotes:
         ]
         held: list[HeldCoins | None] = self._store.get_many(wanted) if wanted else []
         found = {coin.outpoint for coins in held if coins is not None for coin in coins.coins}
-        for bundle in self._open(Bundle, ("bundle",)):
+        for bundle in self._known(Bundle, ("bundle",)):
             found.update(coin.outpoint for attempt in bundle.signed for coin in attempt.inputs)
-        for move in self._open(CoinMove, ("coinmove", "coinmoved")):
+        for move in self._known(CoinMove, ("coinmove", "coinmoved")):
             found.update(move.outpoints)
         return found
+
+    def _known(self, kind: type[Any], lanes: Iterable[WorkKind]) -> Iterator[Any]:
+        """Without those in a form that only a newer version knows: that nothing was seen of a coin proves nothing (`losses`), and
+        the payments of everybody in the blocks are not to wait for that version."""
+        return (found for _, found in self._open(kind, lanes) if not isinstance(found, TooNew))
 
     def _wallets(self) -> list[Wallet]:
         """Every wallet that has, or had, a key here."""
         return signing_wallets(self._store, self._network.id)
 
-    def _open(self, kind: type[Any], lanes: Iterable[WorkKind]) -> Iterator[Any]:
+    def _open(self, kind: type[Any], lanes: Iterable[WorkKind]) -> Iterator[tuple[str, Any]]:
+        """Records by their ids, as `each_of` reads them."""
         by_network = kind is not Bundle
         for lane in lanes:
             for works in pages_of(self._store, lane, self._network.id):
                 ids = dict.fromkeys(work.id.rsplit("|", 1)[0] for work in works)
                 keys = [(kind, {"network": self._network.id, "id": id} if by_network else {"id": id}) for id in ids]
-                yield from (found for found in self._store.get_many(keys) if found is not None)
+                yield from ((id, found) for id, found in zip(ids, each_of(self._store, keys), strict=True) if found is not None)

@@ -17,6 +17,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.given_up import GivenUp, given_up_work
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.versions import version_after
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.changes import Change, Open, Save
 from chalicelib.usecases.ports.store import Store
@@ -79,6 +80,6 @@ def open_decisions(store: Store, network: Network) -> list[GivenUp]:
     """Those whose transactions are not ended yet, or watched. Raises Unavailable."""
     found: list[GivenUp] = []
     for works in pages_of(store, "givenup", network.id):
-        each: list[GivenUp | None] = store.get_many([(GivenUp, {"id": work.id}) for work in works])
+        each: list[GivenUp | None] = known_of(store, [(GivenUp, {"id": work.id}) for work in works])
         found += [decision for decision in each if decision is not None]
     return found

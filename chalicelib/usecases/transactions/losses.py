@@ -77,7 +77,8 @@ def replaceable(network: Network, reader: ChainReader, store: Store, ours: Ours)
 
 
 class Losses:
-    """Of one network, for one poll or one signature. Every method raises Unavailable."""
+    """Of one network, for one poll or one signature. Every method raises Unavailable, and TooNew for a sighting in a form that only
+    a newer version knows: nothing of that transaction is decided without it, and others go on."""
 
     def __init__(self, network: Network, reader: ChainReader, store: Store) -> None:
         self._network, self._reader, self._store = network, reader, store

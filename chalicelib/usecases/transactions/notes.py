@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.rounds import covered
 from chalicelib.domain.transactions.sightings import Ours, Seen, Sighting, met
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned
 
@@ -34,7 +35,7 @@ class Notes:
         """In the same order. Raises Unavailable."""
         subjects = list(dict.fromkeys(subject for ours in many for subject in ours.subjects))
         keys = [(Sighting, {"network": self._network.id, "subject": subject}) for subject in subjects]
-        found = dict(zip(subjects, self._store.get_many(keys), strict=True)) if keys else {}
+        found = dict(zip(subjects, known_of(self._store, keys), strict=True)) if keys else {}
         return [self._noted(ours, [found[subject] for subject in ours.subjects]) for ours in many]
 
     def unsure(self, created_at: int) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.moves import Move
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
@@ -19,6 +20,7 @@ ShownKind = Literal["topup", "sweep", "distribution", "cold", "drain", "delegati
 
 def open_moves(store: Store, networks: Sequence[Network]) -> list[Move | CoinMove]:
     """The moves of these networks that are not at their end, oldest first in each: the first `MOST` of each network.
+    Without those in a form that only a newer version knows.
 
     Raises Unavailable.
     """
@@ -27,7 +29,7 @@ def open_moves(store: Store, networks: Sequence[Network]) -> list[Move | CoinMov
         coins = pays_from_coins(network)
         for work in store.open_work("coinmove" if coins else "move", network.id, limit=MOST):
             wanted.append((CoinMove if coins else Move, {"network": network.id, "id": work.id}))
-    return [found for found in (store.get_many(wanted) if wanted else []) if found is not None]
+    return [found for found in (known_of(store, wanted) if wanted else []) if found is not None]
 
 
 def move_status(move: Move | CoinMove) -> MoveStatus:

@@ -28,7 +28,8 @@ class UnderWay:
 
 
 class Begun:
-    """Of one network."""
+    """Of one network. Every method raises Unavailable, and TooNew for a record in a form that only a newer version knows: the
+    wallet's key may still have to sign that, so the wallet stays until that version has seen to it."""
 
     def __init__(self, store: Store, network: Network) -> None:
         self._store, self._network = store, network

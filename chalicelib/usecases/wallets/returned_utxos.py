@@ -29,7 +29,8 @@ def as_they_stand(store: Store, network: Network, coins: Sequence[HeldCoin]) -> 
 
 
 def _unsettled(store: Store, network: Network) -> set[str]:
-    """Every transaction of ours that is signed and in no block, or in none that is deep enough."""
+    """Every transaction of ours that is signed and in no block, or in none that is deep enough. Raises TooNew for one that can not
+    be read: its coins would count as spendable."""
     found: set[str] = set()
     for works in pages_of(store, "bundle", network.id):
         for bundle in store.get_many([(Bundle, {"id": work.id}) for work in works]):

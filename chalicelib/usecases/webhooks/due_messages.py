@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from chalicelib.domain.webhooks.deliveries import line_parts
 from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
@@ -65,7 +66,7 @@ class DueMessages:
     def endpoints(self, lines: Iterable[str]) -> dict[str, WebhookEndpoint | None]:
         """The endpoints of these lines. Raises Unavailable."""
         owners = [(line, *line_parts(line)) for line in lines]
-        found = self._store.get_many([(WebhookEndpoint, {"tenant": tenant, "id": id}) for _, tenant, id in owners])
+        found = known_of(self._store, [(WebhookEndpoint, {"tenant": tenant, "id": id}) for _, tenant, id in owners])
         return {line: endpoint for (line, _, _), endpoint in zip(owners, found, strict=True)}
 
     def _ask(self, line: str, delay: int, endpoint: WebhookEndpoint | None) -> None:

@@ -5,7 +5,8 @@ be sent before the earlier one's exists. All rows of a merchant lie in one lane,
 (`domain.work.outbox_id`): one consistent query finds the rows that matter, and only those are read. Nothing is read for an
 object's first event, nor where this process told the one before, nor where no endpoint is told.
 
-A row that can not be told holds up later ones for `HOLD_MS`, never for ever.
+A row that can not be told holds up later ones for `HOLD_MS`, never for ever. So does one in a form that only a newer version
+knows: that one tells it, late where it takes longer.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.webhooks.row_order import Object, before_it, numbers_in
 from chalicelib.domain.work import OutboxRow, Work, lane_of, object_tag, tags_in, time_order
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import TooNew
 from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
@@ -77,7 +80,7 @@ class EarlierRows:
         self._lock = threading.Lock()
 
     def of(self, row: OutboxRow) -> Earlier:
-        """The open rows that go before `row`. Raises Unavailable."""
+        """The open rows that go before `row`. Raises Unavailable, and TooNew where one of them waits for a newer version."""
         if row.tenant is None or self._in_turn(row):
             return Earlier()
         found = self._found(row)
@@ -92,10 +95,13 @@ class EarlierRows:
 
     def failed(self, row: OutboxRow) -> bool:
         """Note that `row` can not be told; whether it holds up later ones still."""
+        return self._holds_up(row.id)
+
+    def _holds_up(self, id: str) -> bool:
         now = self._clock.now_ms()
         with self._lock:
-            since = self._failing.get(row.id, now)
-            _remember(self._failing, row.id, since)
+            since = self._failing.get(id, now)
+            _remember(self._failing, id, since)
         return now - since < HOLD_MS
 
     def times(self, events: Sequence[Event], now: int) -> dict[str, int]:
@@ -150,9 +156,13 @@ class EarlierRows:
         return Earlier(first[:MOST], len(ids) <= READ and len(first) <= MOST)
 
     def _read(self, ids: Sequence[str]) -> list[OutboxRow]:
-        """The rows of these ids. One that its place may not hold is never told, so that it holds up nothing."""
-        found = self._store.get_many([(OutboxRow, {"id": id}) for id in ids]) if ids else []
-        return [row for id, row in zip(ids, found, strict=True) if row is not None and row.id == id and not row.is_forged]
+        """The rows of these ids. One that its place may not hold is never told, so that it holds up nothing. Raises TooNew for one
+        that holds up later ones still."""
+        found = dict(zip(ids, each_of(self._store, [(OutboxRow, {"id": id}) for id in ids]) if ids else (), strict=True))
+        for id, row in found.items():
+            if isinstance(row, TooNew) and self._holds_up(id):
+                raise row
+        return [row for id, row in found.items() if isinstance(row, OutboxRow) and row.id == id and not row.is_forged]
 
     def _open(self, row: OutboxRow) -> list[Work]:
         """The open rows of its merchant's lane that may be earlier."""

@@ -39,7 +39,8 @@ class Listeners:
 
     def with_row(self, outbox_id: str, tenant: TenantId | None) -> Read:
         """A row, and the endpoints of `tenant`, who is said to be its merchant, where the row's events are stored. Raises
-        Unavailable."""
+        Unavailable, and TooNew where an endpoint has a form that only a newer version knows: whether the events are for it is not
+        known, and a row that is told is told to nobody else. The row waits for that version."""
         if tenant is None or not is_one_item(outbox_id):
             return Read(self._store.get(OutboxRow, id=outbox_id))
         known, ids = self._known.get(tenant, (None, ()))

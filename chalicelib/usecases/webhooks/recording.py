@@ -16,7 +16,9 @@ from chalicelib.domain.webhooks.deliveries import Delivery, due_of
 from chalicelib.domain.webhooks.endpoints import EventRecord
 from chalicelib.domain.webhooks.leases import Turn
 from chalicelib.domain.webhooks.parcels import Parcel, is_parcel, parcel_of
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.ports.changes import Change, Close, Save
+from chalicelib.usecases.ports.failures import TooNew
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.webhooks.delivery_attempts import Accepted, Deliveries, Sent
 from chalicelib.usecases.webhooks.due_deliveries import Look
@@ -75,22 +77,25 @@ class Recording:
             self._store.close(parcel.work)
 
     def interrupted(self, dead: Turn) -> tuple[list[Sent], list[Delivery]]:
-        """Record the attempts of a dead worker as interrupted, and say which deliveries it had, as they are stored then.
+        """Record the attempts of a dead worker as interrupted, and say which deliveries it had, as they are stored then. Without
+        those in a form that only a newer version knows, which has recorded what came of them: the rest of the line goes on.
 
-        Raises Unavailable, Conflict.
+        Raises Unavailable, Conflict, and TooNew for an event: nobody knows what a parcel has without it.
         """
         hand = [due_of(id) for id in dead.hand if not is_parcel(id)]
-        found = self._store.get_many([(Delivery, {"tenant": dead.tenant, "id": one.delivery_id}) for one in hand])
+        found = each_of(self._store, [(Delivery, {"tenant": dead.tenant, "id": one.delivery_id}) for one in hand])
         begun = [
             delivery
             for one, delivery in zip(hand, found, strict=True)
-            if delivery is not None and delivery.status == "pending" and len(delivery.attempts) == one.attempts
+            if isinstance(delivery, Delivery) and delivery.status == "pending" and len(delivery.attempts) == one.attempts
         ]
         parcels = [parcel_of(dead.tenant, dead.endpoint_id, id) for id in dead.hand if is_parcel(id)]
         there, unsent = self._in(parcels)
         sent = [self._deliveries.interrupted(delivery, dead.began) for delivery in (*begun, *unsent)]
         self._close(parcels)
-        known = {one.id: one for one in (*found, *there) if one is not None} | {one.delivery.id: one.delivery for one in sent}
+        known = {one.id: one for one in (*found, *there) if isinstance(one, Delivery)} | {
+            one.delivery.id: one.delivery for one in sent
+        }
         return sent, list(known.values())
 
     def _in(self, parcels: Sequence[Parcel]) -> tuple[list[Delivery], list[Delivery]]:
@@ -99,11 +104,14 @@ class Recording:
         keys: list[tuple[type[Any], dict[str, str]]]
         keys = [(EventRecord, {"tenant": parcel.tenant, "id": id}) for parcel in parcels for id in parcel.events]
         keys += [(Delivery, {"tenant": parcel.tenant, "id": id}) for parcel in parcels for id in parcel.delivery_ids]
-        found = self._store.get_many(keys) if keys else []
-        stored = {one.id: one for one in found[len(ids) :] if one is not None}
+        found = each_of(self._store, keys) if keys else []
+        left = {key["id"] for (_, key), one in zip(keys, found, strict=True) if isinstance(one, TooNew)}
+        if unread := next((event for event in found[: len(ids)] if isinstance(event, TooNew)), None):
+            raise unread
+        stored = {one.id: one for one in found[len(ids) :] if isinstance(one, Delivery)}
         events = [event for event in found[: len(ids)] if event is not None]
         first = [stored.get(one.id, one) for parcel in parcels for one in parcel.deliveries(events)]
-        return list(stored.values()), [one for one in first if one.status == "pending" and not one.attempts]
+        return list(stored.values()), [one for one in first if one.status == "pending" and not one.attempts and one.id not in left]
 
 
 def _unknown(told: Sequence[Tried]) -> bool:

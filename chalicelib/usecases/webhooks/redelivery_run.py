@@ -27,10 +27,12 @@ from chalicelib.domain.webhooks.redelivery import (
     times_of,
 )
 from chalicelib.domain.work import LANES, Work
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Change, Close, Save, Still
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import TooNew
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Page, Span, Store
 from chalicelib.usecases.webhooks.endpoints import wake
@@ -70,12 +72,14 @@ class RedeliveryRun:
         for lane in range(LANES):
             for works in pages_of(self._store, "redelivery", str(lane)):
                 owners = [job_of(work) for work in works]
-                jobs = self._store.get_many([(RedeliveryJob, {"tenant": tenant, "id": id}) for tenant, id in owners])
+                jobs = each_of(self._store, [(RedeliveryJob, {"tenant": tenant, "id": id}) for tenant, id in owners])
                 for work, job in zip(works, jobs, strict=True):
                     asked += self._swept(work, job)
         return asked
 
-    def _swept(self, work: Work, job: RedeliveryJob | None) -> bool:
+    def _swept(self, work: Work, job: RedeliveryJob | TooNew | None) -> bool:
+        if isinstance(job, TooNew):
+            return False  # the newer version goes on with it
         if job is None:
             log.error("ALARM redelivery %s is gone and was not finished", work.id)
             self._store.commit([Close(work)])
@@ -99,7 +103,11 @@ class RedeliveryRun:
         return until_settled(partial(self._advanced, job, page, Seen(after, len(page.items), made, skipped)))
 
     def _sent_again(self, job: RedeliveryJob, endpoint: WebhookEndpoint, events: list[EventRecord]) -> tuple[int, int]:
-        """Make what is to be sent; how many deliveries the job has made of these events, also before, and how many need none."""
+        """Make what is to be sent; how many deliveries the job has made of these events, also before, and how many need none.
+
+        Raises Conflict, Unavailable, and TooNew for a delivery in a form that only a newer version knows, which goes on with this
+        job: whether that one is missed is not known here, and a job passes each event once.
+        """
         now = self._clock.now_ms()
         # One whose time is over is left out, though the store may have it for days yet: what tells that it was delivered may be
         # forgotten, and it would count as missed. Deliveries are made when the event is, or later, and kept as long.

@@ -19,6 +19,7 @@ from chalicelib.domain.withdrawals.approvals import Approval, ApprovalRequest, A
 from chalicelib.domain.withdrawals.payout_line import payout_work, ready_order
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.encoding.ed25519 import read_bytes, verify
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views
@@ -77,7 +78,7 @@ class Approvals:
         return self._read([(request.tenant, request.id) for request in requests])
 
     def _read(self, names: list[tuple[TenantId, str]]) -> list[Withdrawal]:
-        found = self._store.get_many([(Withdrawal, {"tenant": tenant, "id": name}) for tenant, name in names]) if names else []
+        found = known_of(self._store, [(Withdrawal, {"tenant": tenant, "id": name}) for tenant, name in names]) if names else []
         return [withdrawal for withdrawal in found if withdrawal is not None and withdrawal.waits_for_approval]
 
     def accept(self, approver: Approver, withdrawal_id: str) -> Withdrawal:

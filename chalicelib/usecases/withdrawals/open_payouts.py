@@ -21,6 +21,7 @@ def needed_by_payouts(store: Store, network: NetworkId, measure: Callable[[Taken
     """The sum of `measure` over all open payouts and over batches whose withdrawals are not stored yet; from `enough` on it may be
     a part of that. None where there is more than can be read in one look, and the part is below `enough`. Raises Unavailable.
 
+    Raises TooNew for a record in a form that only a newer version knows: too much would leave the hot wallet without its sum.
     A withdrawal that waits for an approval is found by its merchant alone and is not counted: once approved, it may wait for
     liquidity.
     """

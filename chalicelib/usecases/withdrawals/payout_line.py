@@ -25,6 +25,7 @@ from chalicelib.domain.versions import newer_state, next_version
 from chalicelib.domain.withdrawals.payout_line import IDLE_MS, READY, PayoutLine, aside_order, behind, merchant_in, payout_work
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.base.open_work import PAGE, is_open
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Close, Conflict, Save
@@ -107,9 +108,11 @@ class Line:
 
     def _take(self, network: NetworkId, slot: int, slots: int) -> Work | None:
         names = [group_of(network, seat_of(number)) for number in range(slots)]
-        found: list[PayoutLine | None] = self._store.get_many([(PayoutLine, {"network": name}) for name in names])
+        found = each_of(self._store, [(PayoutLine, {"network": name}) for name in names])
+        if isinstance(found[slot], TooNew):
+            raise found[slot]
         line = found[slot] or PayoutLine(NetworkId(names[slot]), version=0)
-        held = {other.hand for other in found if other is not None and other.network != line.network}
+        held = {other.hand for other in found if isinstance(other, PayoutLine) and other.network != line.network}
         left = self._left_behind(network, line)
         if left is not None and line.tries < MOST_TRIES:
             self._store.commit([Save(replace(next_version(line), tries=line.tries + 1))])

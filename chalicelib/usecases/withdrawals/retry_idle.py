@@ -35,6 +35,7 @@ from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.fairness import in_turn
 from chalicelib.usecases.base.kill_switch import stopped
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.open_work import PAGE
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
@@ -116,7 +117,7 @@ class IdleRetries:
         first = Work("payout", network, order, id)
         page = self._store.open_work("payout", network, after=first, upto=behind(BEGUN, "~"), limit=ASKED_AT_ONCE)
         keys = [dict(zip(("tenant", "id"), payout_parts(work), strict=True)) for work in page]
-        found: list[Withdrawal | None] = self._store.get_many([(Withdrawal, key) for key in keys]) if keys else []
+        found: list[Withdrawal | None] = known_of(self._store, [(Withdrawal, key) for key in keys]) if keys else []
         last = f"{page[-1].order}#{page[-1].id}" if len(page) == ASKED_AT_ONCE else ""
         return Look([w for w in found if w is not None and _stands_still(w, now)], last)
 
@@ -130,9 +131,9 @@ class IdleRetries:
 
     def _put_in_line(self, work: Work, now: int) -> Work | None:
         """Its place in line; None where it left its place meanwhile, or was begun: that is asked for by name. None too where its
-        withdrawal is in a state that only a newer version knows, so that others do not wait for it."""
+        withdrawal has a state or a form that only a newer version knows, so that others do not wait for it."""
         tenant, withdrawal_id = payout_parts(work)
-        before = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        (before,) = known_of(self._store, [(Withdrawal, {"tenant": tenant, "id": withdrawal_id})])
         if before is None or payout_work(before) != work or newer_state(before) is not None:
             return None
         order = ready_order(tenant, now) if before.status == "pending" else aside_order(before, now)

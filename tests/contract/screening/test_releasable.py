@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.merchants.merchants import ApiKey
 from chalicelib.usecases.merchants.access import hash_key
 from chalicelib.wiring import services
+from tests.faults.left_to_newer import Left
 from tests.support.shop import Shop, open_shop
 from tests.support.stack import Stack
 
@@ -47,6 +49,23 @@ def test_a_held_deposit_is_found_by_the_operator_and_gone_once_it_is_released(sh
     assert shop.stack.call("POST", f"/v1/transactions/{found['id']}/release", admin).status == 200
     assert releasable(shop) == []
     assert shop.status(invoice) == "completed"
+
+
+def test_a_deposit_in_a_newer_form_keeps_no_other_from_the_operator(shop: Shop) -> None:
+    admin = shop.stack.keys["admin_test"]
+    shop.stack.call("POST", "/v1/addresses/grey-list", admin, json={"network": "ethereum", "address": GREY})
+    addresses = [shop.invoice("1")["address"] for _ in range(2)]
+    for address in addresses:
+        services().sandbox.deposit(shop.coin("eth").network, address, shop.coin("eth"), 10**18, GREY)
+    shop.mine()
+    shop.turn()
+    one, other = releasable(shop)
+    left = Left(services().store.get(Deposit, id=one["id"]), "status")
+    left.put("confirmed")
+    left.form(1)
+    assert [each["id"] for each in releasable(shop)] == [other["id"]]
+    left.unform()
+    assert len(releasable(shop)) == 2
 
 
 def test_wallets_and_moves_are_listed_for_the_operator(shop: Shop) -> None:

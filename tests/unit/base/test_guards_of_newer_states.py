@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, get_args, get_type_hints
 from unittest.mock import MagicMock
@@ -31,23 +30,9 @@ from chalicelib.usecases.treasury.collection.steps import CollectSteps
 from chalicelib.usecases.treasury.moves.following import MoveFollowing
 from chalicelib.usecases.treasury.moves.signing import MoveSigning
 from tests.support.alarms import raised
+from tests.support.beside_newer import RESTING, a
 
 NETWORK, TENANT = NetworkId("test:ethereum"), TenantId("mch_1:test")
-RESTING = "resting"
-
-
-def a(kind: type[Any], state: str = RESTING, **fields: Any) -> Any:
-    """A record of `kind` in this state, with `fields`, and what else it has by default."""
-    record = object.__new__(kind)
-    for field in dataclasses.fields(kind):
-        default = None if field.default is dataclasses.MISSING else field.default
-        object.__setattr__(record, field.name, fields.get(field.name, default))
-    for name in ("state", "status"):
-        if name in {field.name for field in dataclasses.fields(kind)} and name not in fields:
-            object.__setattr__(record, name, state)
-    if "id" not in fields:
-        object.__setattr__(record, "id", "the_1")
-    return record
 
 
 def made(kind: type[Any], *records: Any) -> tuple[Any, MagicMock]:

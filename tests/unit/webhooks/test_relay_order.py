@@ -18,7 +18,7 @@ from chalicelib.domain.webhooks.leases import EARLY_MS
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_id, outbox_work, tags_in
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.changes import Close, Delete, Emit, Save
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import TooNew, Unavailable
 from chalicelib.usecases.ports.store import Page
 from chalicelib.usecases.webhooks import earlier_rows
 from chalicelib.usecases.webhooks.delivery_attempts import Answer
@@ -369,6 +369,46 @@ def test_a_row_that_can_not_be_told_holds_up_later_ones_of_its_object_for_ten_mi
     assert shop.got == [("inv_b", 1), A2] and shop.open() == {outbox_work(bad)}
     assert relay.tell(shop.row(A3).id) is True, "it is behind the second one"
     assert {later.id, other.id}.isdisjoint(row.id for row in shop.store.all(OutboxRow))
+
+
+class InNewerForm:
+    """The store with a row in a form that only a newer version knows."""
+
+    def __init__(self, store: Any, row: OutboxRow) -> None:
+        self._store, self.left = store, {row.id}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def get(self, kind: type[Any], /, **key: str) -> Any:
+        if kind is OutboxRow and key["id"] in self.left:
+            raise TooNew("the OutboxRow has the form 1")
+        return self._store.get(kind, **key)
+
+    def get_many(self, wanted: Sequence[tuple[type[Any], Mapping[str, str]]], /) -> list[Any]:
+        return [self.get(kind, **key) for kind, key in wanted]
+
+
+def test_a_row_in_a_newer_form_holds_up_later_ones_of_its_object_for_ten_minutes() -> None:
+    shop = Shop()
+    pay = Command("payouts", "live:ethereum", {"id": "wd_1"})
+    newer, later = shop.row(A1), shop.row(A2, commands=(pay,))
+    shop.row(("inv_b", 1))
+    store = InNewerForm(shop.store, newer)
+    relay = shop.relay(store)
+    shop.clock.pass_ms(MINUTE)
+    assert relay.sweep() == Swept(told=1, failed=2)
+    assert shop.queues.commands == [pay], "no payment waits for an event"
+    with pytest.raises(TooNew):
+        relay.tell(later.id)
+    shop.clock.pass_ms(HOLD_MS)
+    assert relay.sweep() == Swept(told=1, failed=1)
+    shop.take()
+    assert shop.got == [("inv_b", 1), A2] and shop.open() == {outbox_work(newer)}
+    store.left.clear()
+    assert relay.sweep() == Swept(told=1, failed=0)
+    shop.take()
+    assert shop.got == [("inv_b", 1), A2, A1], "late, and not lost"
 
 
 def test_a_row_that_was_open_for_a_day_holds_up_nothing_in_whatever_process() -> None:

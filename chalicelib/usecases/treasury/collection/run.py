@@ -18,6 +18,7 @@ from chalicelib.domain.treasury.collections import IN_MOTION, Collection, pressi
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.work import Work, WorkKind, time_order
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.treasury.collection.fees import MoveFees
@@ -112,7 +113,7 @@ class CollectRun:
         return sorted(works, key=lambda work: (-values.get(work.id, Decimal(0)), work.id))
 
     def _records(self, ids: list[str]) -> list[Collection]:
-        found: list[Collection | None] = self._store.get_many([(Collection, {"id": id}) for id in ids]) if ids else []
+        found: list[Collection | None] = known_of(self._store, [(Collection, {"id": id}) for id in ids]) if ids else []
         return [collection for collection in found if collection is not None]
 
     def _in_motion(self, ids: list[str]) -> int:
@@ -122,7 +123,7 @@ class CollectRun:
         """Those about which there is something new: most wait for a move that is on its way."""
         awaited = {c.id: move for c in records if (move := _awaited(c)) is not None}
         wanted = [(Move, {"network": self._network.id, "id": id}) for id in awaited.values()]
-        moves: list[Move | None] = self._store.get_many(wanted) if wanted else []
+        moves: list[Move | None] = known_of(self._store, wanted) if wanted else []
         resting = {id for id, move in zip(awaited, moves, strict=True) if move is None or move.at_rest or move.reason is not None}
         return [c.id for c in records if c.id not in awaited or c.id in resting]
 

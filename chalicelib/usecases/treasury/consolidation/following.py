@@ -32,6 +32,7 @@ from chalicelib.domain.work import Work
 from chalicelib.usecases.base.address_forms import account_at
 from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.open_work import is_open, pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.changes import FEW_ITEMS, Change, Close, Conflict, Open, Post, Save
@@ -94,7 +95,7 @@ class CoinMoveFollowing:
     # As `FollowedKind`
 
     def records(self, works: Sequence[Work]) -> Sequence[CoinMove | None]:
-        return self._store.get_many([(CoinMove, {"network": self._network.id, "id": work.id}) for work in works])
+        return known_of(self._store, [(CoinMove, {"network": self._network.id, "id": work.id}) for work in works])
 
     def due(self, move: CoinMove) -> Due:
         return "by chain" if move.state == "signed" and move.booked == len(move.inputs) else "always"

@@ -25,7 +25,9 @@ from chalicelib.usecases.wallets.utxos import coins_of
 
 
 def open_moves(store: Store, network: NetworkId) -> list[CoinMove]:
-    """Every coin move whose coins nobody else may spend: not at its end, or settled and still watched. Raises Unavailable."""
+    """Every coin move whose coins nobody else may spend: not at its end, or settled and still watched. Raises Unavailable, and
+    TooNew for one in a form that only a newer version knows: its coins are taken, and nobody knows which. The operator's own coins
+    wait for that version; no payment to or from a merchant does."""
     found: list[CoinMove] = []
     for kind in ("coinmove", "coinmoved"):
         for works in pages_of(store, kind, network):

@@ -34,15 +34,17 @@ from chalicelib.domain.treasury.consolidations import (
     coin_move_work,
 )
 from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS
+from chalicelib.domain.versions import newer_state
 from chalicelib.usecases.base.address_forms import same_place
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.network_context import NetworkContext
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Open, Save, Still
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan
-from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.failures import Refused, TooNew
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.treasury.consolidation.approval import Consolidations, Why
 from chalicelib.usecases.treasury.consolidation.budget import ConsolidationBudget, Count
@@ -138,9 +140,11 @@ class CoinMovePlanning:
             works = [work for work in page if work.id not in taken]
             if not works:
                 continue
-            deposits = self._store.get_many([(Deposit, {"id": work.id}) for work in works])
+            deposits = each_of(self._store, [(Deposit, {"id": work.id}) for work in works])
             able: list[Deposit] = []
             for work, deposit in zip(works, deposits, strict=True):
+                if isinstance(deposit, TooNew) or (deposit is not None and newer_state(deposit) is not None):
+                    continue  # its hint stays for the newer version
                 if deposit is not None and spendable(deposit):
                     able.append(deposit)
                     continue

@@ -10,7 +10,7 @@ from chalicelib.domain.treasury.moves import Move, MoveKind, move_command
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.network_context import NetworkContext
-from chalicelib.usecases.base.newer_states import demand_known
+from chalicelib.usecases.base.newer_states import demand_known, known_of
 from chalicelib.usecases.base.open_work import is_open, pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
@@ -76,7 +76,7 @@ class MoveFollowing:
 
     def _out(self, works: Sequence[Work], now: int) -> list[Out]:
         wanted = [(Move, {"network": self._network.id, "id": work.id}) for work in works]
-        moves: list[Move | None] = self._store.get_many(wanted)
+        moves: list[Move | None] = known_of(self._store, wanted)
         return [self._sorted_by(work, move, now) for work, move in zip(works, moves, strict=True)]
 
     def _sorted_by(self, work: Work, move: Move | None, now: int) -> Out:
