@@ -7,7 +7,8 @@ from dataclasses import replace
 from botocore.client import BaseClient
 
 from tests.bench.accounting import accounted
-from tests.bench.steps import RENEW, TABLE, Cost, differences, measured, parsed, shown
+from tests.bench.costs import RENEW, TABLE, Cost, differences, parsed, shown
+from tests.bench.steps import measured
 from tests.support.stack import Stack
 
 
