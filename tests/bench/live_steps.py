@@ -36,7 +36,7 @@ from tests.support.stack import first_stack
 
 COIN = 10**8
 SHARE = 12
-"""Payments of a share, in place of `sharing.SHARE`; two shares are a crowd."""
+"""Payments of a share, in place of `sharing.SHARE`: one full group. Two shares are a crowd."""
 
 
 @dataclass
@@ -135,20 +135,20 @@ def _now() -> int:
     return services().clock.now_ms()
 
 
-def crowded(walk: Litecoin) -> None:
+def crowded(walk: Litecoin, share: int) -> None:
     """A block's payments are recorded half by its poll, half by a function `record` at the same time; one that gets the whole lane
     credits them."""
     body = {"currency": walk.coin, "network": walk.network, "amount": walk.amount()}
-    for made in [walk.ask("POST", "/invoices", body) for _ in range(2 * SHARE)]:
+    for made in [walk.ask("POST", "/invoices", body) for _ in range(2 * share)]:
         walk.pay(made["address"], walk.coin, walk.amount())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sharing, "FROM", SHARE)
-        patch.setattr(sharing, "SHARE", SHARE)
-        patch.setattr(confirming, "CONFIRM_AT_ONCE", SHARE)
+        patch.setattr(sharing, "FROM", share)
+        patch.setattr(sharing, "SHARE", share)
+        patch.setattr(confirming, "CONFIRM_AT_ONCE", share)
         walk.mine(1)
-        shared_poll(walk, f"of {2 * SHARE} payments half are recorded", f"{SHARE} payments are recorded")
+        shared_poll(walk, f"of {2 * share} payments half are recorded", f"{share} payments are recorded")
         walk.mine(walk.confirmations)
-        shared_poll(walk, f"{2 * SHARE} payments are due", f"{2 * SHARE} payments are credited")
+        shared_poll(walk, f"{2 * share} payments are due", f"{2 * share} payments are credited")
     walk.idle()
 
 
@@ -193,7 +193,7 @@ def live(aws: LocalAws) -> dict[str, Cost]:
             coins.poll("nothing is new")
             coins.mine(1)
             coins.poll("an empty block")
-            crowded(coins)
+            crowded(coins, SHARE if counts else 2)
             refunded(coins)
             accounts = Tron(stack, "", counts, node=node)
             accounts.poll("nothing is new")
