@@ -149,6 +149,7 @@ def crowded(walk: Litecoin, share: int) -> None:
         shared_poll(walk, f"of {2 * share} payments half are recorded", f"{share} payments are recorded")
         walk.mine(walk.confirmations)
         shared_poll(walk, f"{2 * share} payments are due", f"{2 * share} payments are credited")
+    walk.told(f"{2 * share} payments are credited")
     walk.idle()
 
 
