@@ -237,7 +237,7 @@ class DynamoStore:
             except commits.Busy:
                 time.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - spreads retries, guards nothing
             except Heard as heard:
-                if direct is not None:
+                if direct is not None and heard.for_seconds:
                     self._listeners.heard(direct.row.tenant, heard.for_seconds)
                 token, direct = str(uuid.uuid4()), None  # another transaction than before
             except (PynamoDBException, BotoCoreError) as error:

@@ -37,7 +37,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWrite
 
 class Heard(Exception):
     """The events of a transaction have to go by the outbox: nothing was committed. `for_seconds`: the next ones of the merchant as
-    well."""
+    well. None of them where the transaction has too many items, which says nothing of who listens."""
 
     def __init__(self, for_seconds: float) -> None:
         super().__init__("somebody may listen")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from chalicelib.domain.addresses.addresses import MOST_SLOTS
 from chalicelib.usecases.ports.changes import FEW_ITEMS
+from tests.bench.costs import TABLE, Cost, parsed
 from tests.bench.latencies import NODE, READ, SIGN, commit
-from tests.bench.steps import TABLE, Cost, parsed
 
 PLANS = ("8 functions", "8 groups")
 """How a block's payments are committed: the column of the model's table, the first that it has."""

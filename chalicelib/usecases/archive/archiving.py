@@ -75,27 +75,19 @@ class Archiving:
             payment = self._payment(tenant, invoice_id, cutoff)
             if not isinstance(payment, Payment):
                 return payment
-            if len(self._changes(payment, "")) > MOST_ITEMS:
+            closings = closings_of(payment.entries)
+            if len(_changes(payment, closings, "")) > MOST_ITEMS:
                 return "large"
             kept_in = self._archive.keep(payment.records)
-            self._store.commit(self._changes(payment, kept_in))
+            self._store.commit(_changes(payment, self._grown(closings), kept_in))
             return "archived"
 
         return until_settled(decide, tries=_TRIES)
 
-    def _changes(self, payment: Payment, kept_in: str) -> list[Change]:
-        closings = closings_of(payment.entries)
+    def _grown(self, closings: Sequence[ClosingPosting]) -> list[ClosingPosting]:
+        """The closing postings as they are stored, grown by `closings`."""
         before: list[ClosingPosting | None] = self._store.get_many([(ClosingPosting, c.key) for c in closings]) if closings else []
-        grown = [(old or replace(c, units=0, count=0)).grown(c) for c, old in zip(closings, before, strict=True)]
-        named = [(hash_name(payment.invoice.tenant, d.txid), d.id) for d in payment.deposits]
-        return [
-            *(Stub(record, kept_in) for record in (payment.invoice, *payment.deposits, *payment.addresses)),
-            *(Delete(JournalEntry, {"id": entry.id}) for entry in payment.entries),
-            *(Save(closing) for closing in grown),
-            *(Name(name, id) for name, id in named),
-            *(Delete(LogClaim, {"network": claim.network, "txid": claim.txid}) for claim in payment.claims),
-            *(DeleteEmpty(balance) for balance in payment.empty),
-        ]
+        return [(old or replace(c, units=0, count=0)).grown(c) for c, old in zip(closings, before, strict=True)]
 
     def _payment(self, tenant: TenantId, invoice_id: str, cutoff: int) -> Payment | Literal["waits", "large"]:
         """All of it that is in the tables; `waits` while it has to stay there, or where it is archived already."""
@@ -189,3 +181,15 @@ class Archiving:
 
     def _only_whole(self, records: list[Any], keys: list[_Key]) -> list[Any]:
         return [record for record, whole in zip(records, self._whole(keys), strict=True) if whole]
+
+
+def _changes(payment: Payment, closings: Sequence[ClosingPosting], kept_in: str) -> list[Change]:
+    named = [(hash_name(payment.invoice.tenant, d.txid), d.id) for d in payment.deposits]
+    return [
+        *(Stub(record, kept_in) for record in (payment.invoice, *payment.deposits, *payment.addresses)),
+        *(Delete(JournalEntry, {"id": entry.id}) for entry in payment.entries),
+        *(Save(closing) for closing in closings),
+        *(Name(name, id) for name, id in named),
+        *(Delete(LogClaim, {"network": claim.network, "txid": claim.txid}) for claim in payment.claims),
+        *(DeleteEmpty(balance) for balance in payment.empty),
+    ]

@@ -61,7 +61,8 @@ class ArchiveRounds:
         return known if now - known.said_at >= SAID_MS else None
 
     def _page(self, round_: ArchiveRound, now: int, each: Each) -> tuple[int, ArchiveRound | None]:
-        """Archive a page of one merchant's invoices; the round behind it, None at its end."""
+        """Archive a page of one merchant's invoices; the round behind it, None at its end. Behind a merchant's last page that is
+        the next merchant's beginning: one write for both."""
         if round_.after is None:
             return 0, self._next_merchant(round_, now)
         tenant = TenantId(f"{round_.merchant}:{self._realm}")
@@ -77,8 +78,10 @@ class ArchiveRounds:
 
         for place in found.places:
             each.take(place.sk, lambda id=place.sk: archive(id))  # type: ignore[misc]
-        after = found.places[-1].position if found.more else None
-        return outcomes["archived"], self._saved(replace(round_, after=after, large=round_.large + outcomes["large"]))
+        behind = replace(round_, after=None, large=round_.large + outcomes["large"])
+        if found.more:
+            return outcomes["archived"], self._saved(replace(behind, after=found.places[-1].position))
+        return outcomes["archived"], self._next_merchant(behind, now)
 
     def _next_merchant(self, round_: ArchiveRound, now: int) -> ArchiveRound | None:
         page = self._store.page(ListedMerchant, limit=1, after=round_.merchant)

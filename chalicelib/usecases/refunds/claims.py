@@ -98,12 +98,13 @@ class Claims:
 
     def pay(self, token: str, address: str, confirm: str) -> Claim:
         """Order the payment to `address`, which was shown with the word `confirm`. Raises as `check`."""
-        claim = self.find(token)
-        with in_realm(claim.realm):
-            withdrawal_id = new_id("wd", self._clock_of(claim.realm).now_ms())
+        found = [self.find(token)]
+        realm = found[0].realm
+        with in_realm(realm):
+            withdrawal_id = new_id("wd", self._clock_of(realm).now_ms())
 
             def decide() -> Claim:
-                now = self.find(token)
+                now = found.pop() if found else self.find(token)
                 if now.refund.withdrawal_id == withdrawal_id:
                     return now  # an earlier try of ours was committed after all
                 ordered = self._prepared(now, address, withdrawal_id)

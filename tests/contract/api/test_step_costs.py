@@ -7,7 +7,9 @@ from dataclasses import replace
 from botocore.client import BaseClient
 
 from tests.bench.accounting import accounted
-from tests.bench.steps import RENEW, TABLE, Cost, differences, measured, parsed, shown
+from tests.bench.costs import RENEW, TABLE, Cost, differences, parsed, shown
+from tests.bench.steps import measured
+from tests.bench.walk import Walk, still
 from tests.support.stack import Stack
 
 
@@ -24,6 +26,30 @@ def test_counting_leaves_the_local_stack_its_direct_way(stack: Stack) -> None:
             assert stack.call("GET", "/v1/balances", stack.keys["client_test"]).status == 200
         assert account.calls.total() >= 2 and bool(account.reads) == units
         assert BaseClient._make_api_call is before  # type: ignore[attr-defined]
+
+
+def test_a_step_inside_another_is_left_out_of_its_cost(stack: Stack) -> None:
+    walk = Walk(stack, "")
+
+    def read() -> None:
+        walk.ask("GET", "/balances")
+
+    def both() -> None:
+        read()
+        walk.invoice(" that is made inside")
+        read()
+
+    def twice() -> None:
+        read()
+        read()
+
+    with still():
+        walk.ask("POST", "/invoices", {"currency": "eth", "network": "ethereum", "amount": "1"})
+        read()
+        walk.step("alone", twice)
+        walk.step("around", both)
+    assert walk.costs["around"] == walk.costs["alone"]
+    assert walk.costs["create an invoice that is made inside"].writes["records"] >= 1
 
 
 def test_a_dearer_step_is_named_with_what_it_costs_more() -> None:

@@ -22,6 +22,7 @@ from chalicelib.usecases.ports.changes import Close, Conflict, Open
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
+from tests.bench.accounting import accounted
 from tests.support.receiver import Receiver
 from tests.support.shop import Shop
 from tests.support.stack import Stack
@@ -181,6 +182,17 @@ def test_who_meets_at_the_count_goes_by_the_outbox(aws: LocalAws, monkeypatch: p
     store.commit([Open(WORK), *news().emit()])
     assert sent == [4, 4]
     assert len(rows()) == 1 and len(events()) == 2
+
+
+def test_too_many_items_say_nothing_of_who_listens(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a transaction goes by the outbox, and the next one asks nobody again."""
+    monkeypatch.setattr(unheard, "MOST_DIRECT", 0)
+    store = process()
+    with accounted() as account:
+        for _ in range(2):
+            store.commit(news().emit())
+    assert len(rows()) == 2
+    assert account.calls["dynamodb:GetItem"] == 1
 
 
 def test_who_meets_elsewhere_tries_the_same_again(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> None:

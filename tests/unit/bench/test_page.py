@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.bench import limits, page
+from tests.bench.costs import Cost
 from tests.bench.limits import Facts
-from tests.bench.steps import Cost
 
 REQUESTS = """                        CPU  botocore     ours  calls    floor  x floor   (milliseconds, medians)
 get an invoice         3.54      2.22     1.32   2.02     2.64     1.34
