@@ -301,8 +301,9 @@ def test_a_node_of_another_chain_gets_nothing(chain: Chain, stranger: str) -> No
 
 def test_a_fee_that_no_transfer_costs_is_not_believed(chain: Chain, stranger: str) -> None:
     class Dear(JsonRpc):
-        def call(self, method: str, params: Sequence[Any] = ()) -> Any:
-            return hex(10**15) if method == "eth_maxPriorityFeePerGas" else super().call(method, params)
+        def batch(self, requests: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+            told = zip(requests, super().batch(requests), strict=True)
+            return [hex(10**15) if method == "eth_maxPriorityFeePerGas" else answer for (method, _), answer in told]
 
     key = chain.funded(wei=100 * ETHER)
     with pytest.raises(Unavailable, match="no transfer costs"):

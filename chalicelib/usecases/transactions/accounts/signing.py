@@ -54,6 +54,7 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.usecases.base.kill_switch import put_back, rests_on, rests_on_tables, stopped
+from chalicelib.usecases.base.side_by_side import meanwhile
 from chalicelib.usecases.ports.accounts import Opened
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change
@@ -210,8 +211,11 @@ class AccountSigning:
             raise OrderMismatch(f"{attempts.name} was signed before")
         rests = self._rests_on(attempts)
         try:
-            proved = attempts.proved(record)
-            self._demand_priced(attempts, record, proved.fee)
+            # Both ask nodes, at the same time. The price is as old then as the proof, which is a round trip at most, and its bound
+            # is a multiple of it.
+            with meanwhile(lambda: attempts.quoted(record)) as quoted:
+                proved = attempts.proved(record)
+            self._demand_priced(attempts, quoted(), proved.fee)
         except OrderMismatch as mismatch:
             attempts.cure(record, mismatch)
             raise
@@ -263,9 +267,8 @@ class AccountSigning:
             return False
         return True
 
-    def _demand_priced(self, attempts: Attempts[R, P], record: R, fee: int) -> None:
-        """Raises OrderMismatch, with an alarm, where first bytes may cost far more than equal ones do now. Raises Unavailable."""
-        quoted = attempts.quoted(record)
+    def _demand_priced(self, attempts: Attempts[R, P], quoted: int | None, fee: int) -> None:
+        """Raises OrderMismatch, with an alarm, where first bytes may cost far more than equal ones do now (`quoted`)."""
         if quoted is None or fee <= quoted * self._renewals.times:
             return
         most = quoted * self._renewals.times
