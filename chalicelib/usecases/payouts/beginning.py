@@ -101,8 +101,8 @@ class PayoutBeginning:
             yield lambda: None
             return
         with (
-            meanwhile(partial(self._holds, network, wallet, needs)) as holds,
-            meanwhile(partial(self._cost, network, wallet, before)) as cost,
+            meanwhile(partial(_holds, self._reader_of(network), wallet, needs)) as holds,
+            meanwhile(partial(self._cost, network, self._payer_of(network), wallet, before)) as cost,
         ):
 
             def told() -> Cost | None:
@@ -113,9 +113,9 @@ class PayoutBeginning:
 
             yield told
 
-    def _cost(self, network: Network, wallet: Wallet, before: Withdrawal) -> Cost:
+    def _cost(self, network: Network, payer: ChainPayer, wallet: Wallet, before: Withdrawal) -> Cost:
         """As `estimated` says. Raises InsufficientFunds, Refused, Unavailable."""
-        payer, payment = self._payer_of(network), payment_of(self._store, wallet, before, 0)
+        payment = payment_of(self._store, wallet, before, 0)
         _, cost = counter_beside(
             self._store, network, payer, wallet.address, lambda nonce: estimated(payer, replace(payment, nonce=nonce))
         )
@@ -157,7 +157,7 @@ class PayoutBeginning:
         return Needs(coin, native, units, fee, floor_part(floor, wallets), floor_part(floor_of_fees, wallets))
 
     def _covered(self, network: Network, wallet: Wallet, needs: Needs) -> bool:
-        return self._recorded(network, wallet, needs) and self._holds(network, wallet, needs)
+        return self._recorded(network, wallet, needs) and _holds(self._reader_of(network), wallet, needs)
 
     def _recorded(self, network: Network, wallet: Wallet, needs: Needs) -> bool:
         """Whether the hot wallet has the amount and the fee by the ledger (which knows what is signed and not yet mined), and keeps
@@ -168,15 +168,6 @@ class PayoutBeginning:
         if not token or not needs.floor_of_fees:
             return True
         return self._booked(network, wallet, needs.native) >= needs.fee + needs.floor_of_fees
-
-    def _holds(self, network: Network, wallet: Wallet, needs: Needs) -> bool:
-        """Whether it has the amount and the fee by the chain."""
-        reader, contract = self._reader_of(network), needs.coin.contract
-        if contract is None:
-            return reader.balance(wallet.address) >= needs.units
-        with meanwhile(partial(reader.balance, wallet.address)) as native:
-            tokens = reader.balance(wallet.address, contract)
-        return tokens >= needs.units and native() >= needs.fee
 
     def _shortage(self, network: Network, wallets: Sequence[Wallet], needs: Needs | None) -> SlotShortage | None:
         """What the treasury is asked to move between several hot wallets: the rest of the amount to the one that has most of the
@@ -192,3 +183,13 @@ class PayoutBeginning:
 
     def _booked(self, network: Network, wallet: Wallet, coin: Coin) -> int:
         return booked_at(self._store, self._parts.rules, network, wallet.address, coin.asset).units
+
+
+def _holds(reader: ChainReader, wallet: Wallet, needs: Needs) -> bool:
+    """Whether the hot wallet has the amount and the fee by the chain."""
+    contract = needs.coin.contract
+    if contract is None:
+        return reader.balance(wallet.address) >= needs.units
+    with meanwhile(partial(reader.balance, wallet.address)) as native:
+        tokens = reader.balance(wallet.address, contract)
+    return tokens >= needs.units and native() >= needs.fee

@@ -211,8 +211,7 @@ class AccountSigning:
             raise OrderMismatch(f"{attempts.name} was signed before")
         rests = self._rests_on(attempts)
         try:
-            # Both ask nodes, at the same time. The price is as old then as the proof, which is a round trip at most, and its bound
-            # is a multiple of it.
+            # Both ask nodes, at the same time: what either says is no older at the signature than one after the other.
             with meanwhile(lambda: attempts.quoted(record)) as quoted:
                 proved = attempts.proved(record)
             self._demand_priced(attempts, quoted(), proved.fee)
