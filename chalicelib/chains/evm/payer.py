@@ -378,7 +378,7 @@ def _more(payment: Payment, request: dict[str, str]) -> dict[str, Request]:
     if payment.contract is not None and payment.gas != "used":
         more["call"] = ("eth_call", [request, "latest"])
     if payment.contract is not None and payment.gas != "any":
-        # Most tokens take more for an address that never had them than is allowed without this one.
+        # `_bound` needs it whenever the recipient never had the token.
         more["plain"] = ("eth_estimateGas", [_plain(payment.sender, payment.contract, _unused(payment.sender))])
     return more
 

@@ -131,7 +131,7 @@ def estimated(payer: ChainPayer, payment: Payment) -> tuple[FeeEstimate, int, bo
     if payment.contract is None:
         estimate, short = _cost(payer, payment)
         return estimate, payer.gas_bound(payment.sender, None, estimate.gas), short
-    # Of a token the bound is needed nearly always: most take more for an address that never had them than a node is not asked for.
+    # Of a token the node has to be asked for the bound whenever the recipient never had it.
     with meanwhile(lambda: payer.gas_bound(payment.sender, payment.contract, ANY_GAS)) as bound:
         estimate, short = _cost(payer, payment)
     return estimate, bound(), short

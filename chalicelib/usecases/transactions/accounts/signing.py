@@ -150,7 +150,8 @@ class Attempts(Protocol[R, P]):
 
     def quoted(self, record: R) -> int | None:
         """The most that equal bytes could cost if they were built now, in units of the native coin; None where bytes of this kind
-        state no fee (Tron's stakes and loans pay by their size), or as `replacement_bounds.quoted`."""
+        state no fee (Tron's stakes and loans pay by their size), or as `replacement_bounds.quoted`. Asked in another thread while
+        `proved` runs: it changes nothing, and reads nothing that `proved` notes."""
         ...
 
     def cure(self, record: R, mismatch: OrderMismatch) -> None:
