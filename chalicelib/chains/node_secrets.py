@@ -192,8 +192,9 @@ class SecretNode:
         """The current secrets, or those before while the current ones are those that the node refused."""
         self._check()
         current = tuple(self._secrets.current(name) for name in self._names)
-        if self._in_use is not None and self._in_use[0] == self._read_at():
-            return self._in_use[1]
+        in_use = self._in_use  # another thread may take it away
+        if in_use is not None and in_use[0] == self._read_at():
+            return in_use[1]
         return current
 
     def _check(self) -> None:

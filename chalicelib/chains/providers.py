@@ -8,6 +8,7 @@ A batch is answered by one node. URLs are never named, since they may hold a pro
 from __future__ import annotations
 
 import logging
+import math
 import re
 import threading
 import time
@@ -20,6 +21,7 @@ from chalicelib.chains.answers import Garbled
 from chalicelib.chains.rows import Thin
 from chalicelib.chains.rpc import Request, RpcError, TooMuch, Transport, rows_of
 from chalicelib.domain.scanning.node_reports import Asked
+from chalicelib.usecases.base.side_by_side import answers
 from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 
 log = logging.getLogger(__name__)
@@ -31,8 +33,6 @@ COOL_DOWN = 15.0
 COOL_DOWN_OF_WAITING = 8.0
 """The same as a multiple of the time that the failure took: a node that hangs is dearer than one that refuses."""
 MOST_COOL_DOWN = 600.0
-SPREAD_SECONDS = 10.0
-"""How long a payment that one node has taken is still offered to the others."""
 
 _MOST_WORDS = 100
 _BROADCASTS = frozenset({"eth_sendRawTransaction", "sendrawtransaction", "wallet/broadcasttransaction", "wallet/broadcasthex"})
@@ -64,6 +64,7 @@ class Health:
         self.tip: int | None = None
         self._clock = clock
         self._rests_until = 0.0
+        self._failed_at = -math.inf
         self._times = self._failed = 0
         self._seconds = 0.0
         self._trouble: str | None = None
@@ -127,8 +128,12 @@ class Health:
         return answer
 
     def failed(self, why: str, took: float = 0.0) -> None:
-        """Start its cool-down."""
-        self.failures += 1
+        """Start its cool-down. Of requests that were under way together the first failure counts: the node failed once."""
+        with self._counting:
+            if self._clock() - took < self._failed_at:
+                return
+            self.failures += 1
+            self._failed_at = self._clock()
         cool_down = max(COOL_DOWN, took * COOL_DOWN_OF_WAITING) * 2 ** min(self.failures - 1, 10)
         self._rests_until = self._clock() + min(MOST_COOL_DOWN, cool_down)
         log.warning("node %d is left alone for %d s (failure %d): %s", self.number, self.rests_for, self.failures, why)
@@ -213,11 +218,10 @@ def electorate(nodes: Sequence[T]) -> list[T]:
 class Providers:
     """A `Transport` over the nodes of one network, in the order of preference. Safe to share between threads."""
 
-    def __init__(self, nodes: Sequence[Node], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, nodes: Sequence[Node]) -> None:
         if not nodes:
             raise ValueError("a network has one node at least")
         self._nodes = list(nodes)
-        self._clock = clock
 
     def __repr__(self) -> str:
         return f"Providers({len(self._nodes)})"
@@ -248,29 +252,30 @@ class Providers:
         raise refusal or Unavailable("no node answers")
 
     def _spread(self, method: str, params: Any) -> Any:
-        """Hand a payment to every node that is well, and answer with the first that took it.
+        """Hand a payment to every node that is well, at the same time, and answer with the first in their order that took it.
 
-        One is enough for the payment; the others make it spread where the first is cut off or withholds it. That a later one knows
-        it already, or does not answer, is no error. Where none takes it, what the first one said that did answer is raised.
+        One is enough for the payment; the others make it spread where the first is cut off or withholds it. That another one knows
+        it already, or does not answer, is no error. Those that rest are asked where none of the others answers. Where none takes
+        it, what the first one said that did answer is raised.
         """
-        taken: Any = None
-        refusal: Exception | None = None
-        trouble: Exception | None = None
-        until = self._clock() + SPREAD_SECONDS
-        for node in in_order(self._nodes):
-            if taken is not None and (node.health.rests_for or self._clock() > until):
-                continue
+
+        def hand(node: Node) -> Any:
             try:
-                answer = node.health.watched(partial(node.transport.call, method, params))
-            except RpcError as error:
-                refusal = refusal or error
-            except Unavailable as error:
-                trouble = trouble or error
-            else:
-                taken = answer if taken is None or _refused(taken) else taken
-        if taken is not None:
-            return taken
-        raise refusal or trouble or Unavailable("no node answers")
+                return node.health.watched(partial(node.transport.call, method, params))
+            except (RpcError, Unavailable) as error:
+                return error
+
+        order = in_order(self._nodes)
+        well = [node for node in order if not node.health.rests_for]
+        told = answers(hand, well)
+        for node in [node for node in order if node not in well]:
+            if any(not isinstance(answer, Exception) for answer in told):
+                break
+            told.append(hand(node))
+        taken = [answer for answer in told if not isinstance(answer, Exception)]
+        if taken:
+            return next((answer for answer in taken if not _refused(answer)), taken[0])
+        raise next((error for error in told if isinstance(error, RpcError)), told[0])
 
 
 class Watched(Protocol):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from random import Random
+from statistics import NormalDist, fmean
 
 _P99 = 2.326
 """Standard deviations from the median to the 99th percentile of a normal distribution."""
@@ -31,6 +32,11 @@ class Latency:
     @property
     def mean(self) -> float:
         return self.p50 * math.exp(self.sigma**2 / 2)
+
+    def slowest(self, of: int) -> float:
+        """The mean of the slowest of so many, by 1,000 quantiles."""
+        logs = NormalDist(math.log(self.p50), self.sigma)
+        return fmean(math.exp(logs.inv_cdf(((n + 0.5) / 1_000) ** (1 / of))) for n in range(1_000))
 
     def draw(self, luck: Random, times: float = 1.0) -> float:
         """Milliseconds of one, `times` slower."""

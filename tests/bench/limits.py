@@ -38,9 +38,10 @@ EXPIRY_UNITS = 4.0
 """Write units of an invoice in `expiry#<network>`: opened and closed, each in a transaction."""
 PAYOUT = "payout: build, sign and send"
 """The step of costs.md that a hot wallet does, one after the other: its queue has one group for each slot."""
-NODE_ROUNDS, PAYOUT_CPU_MS = 14, 60.0
-"""Requests to the node for one native payment on EVM, one after the other (counted on anvil in tests/nodes/test_main_job.py; a
-token's has 23), and its CPU: two readers (bench_signatures.py) and a millisecond for each call."""
+NODE_ROUNDS, TOKEN_ROUNDS, PAYOUT_CPU_MS = (4, 2, 1, 1), 7, 60.0
+"""Round trips to the node for one native payment on EVM, one after the other, by how many requests are under way in each; how many
+a token's are (counted on anvil, and held, by tests/nodes/test_payout_rounds.py); and its CPU: two readers (bench_signatures.py) and
+a millisecond for each call."""
 SWEPT = 0.1
 """Withdrawals and top-ups for each invoice: assumed."""
 
@@ -86,9 +87,9 @@ def paid_invoice(costs: dict[str, Cost]) -> dict[str, float]:
 
 
 def payouts_a_second(cost: Cost) -> float:
-    """Of one wallet: its calls one after the other, at the mean waits of latencies.py."""
+    """Of one wallet: its calls one after the other, at the mean waits of latencies.py. A round trip takes its slowest request's."""
     kinds = {"TransactWriteItems": commit(FEW_ITEMS), "Sign": SIGN}
-    waits = sum(count * kinds.get(name, READ).mean for name, count in cost.calls.items()) + NODE_ROUNDS * NODE.mean
+    waits = sum(count * kinds.get(name, READ).mean for name, count in cost.calls.items()) + sum(map(NODE.slowest, NODE_ROUNDS))
     return 1_000 / (waits + PAYOUT_CPU_MS)
 
 

@@ -219,15 +219,21 @@ def test_bytes_with_more_gas_are_not_signed_and_their_nonce_is_used_all_the_same
 
 def test_what_is_plain_is_measured_with_the_parent_chains_data(kept: dict[str, Kept], monkeypatch: pytest.MonkeyPatch) -> None:
     """Arbitrum's estimates have gas for that in them, of every payment: here 300,000."""
-    real = JsonRpc.call
+    real_call, real_batch = JsonRpc.call, JsonRpc.batch
+
+    def more(method: str, told: Any) -> Any:
+        return hex(int(told, 16) + 300_000) if method == "eth_estimateGas" else told
 
     def call(rpc: JsonRpc, method: str, parameters: Any = ()) -> Any:
-        told = real(rpc, method, parameters)
-        return hex(int(told, 16) + 300_000) if method == "eth_estimateGas" else told
+        return more(method, real_call(rpc, method, parameters))
+
+    def batch(rpc: JsonRpc, requests: Any) -> list[Any]:
+        return [more(method, told) for (method, _), told in zip(requests, real_batch(rpc, requests), strict=True)]
 
     with kept["arbitrum"].back() as merchant:
         with monkeypatch.context() as patch:
             patch.setattr(JsonRpc, "call", call)
+            patch.setattr(JsonRpc, "batch", batch)
             paid = withdraw(merchant, put_code(merchant, burner(9_000)), "0.1")
             refused = withdraw(merchant, put_code(merchant, burner(700_000)), "0.1")
             merchant.run()

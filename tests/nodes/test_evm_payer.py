@@ -12,6 +12,7 @@ from hexbytes import HexBytes
 
 from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.transactions import decode_payload
+from chalicelib.chains.providers import Health, Node, Providers
 from chalicelib.chains.rpc import JsonRpc, RpcError
 from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.usecases.ports.accounts import Explained, Payment
@@ -299,10 +300,43 @@ def test_a_node_of_another_chain_gets_nothing(chain: Chain, stranger: str) -> No
         bsc.assemble(unsigned, key.sign(chain.payer.digest(unsigned)))
 
 
+def test_what_a_node_of_another_chain_refuses_is_not_refused(chain: Chain) -> None:
+    """It would give the money back, although nobody has asked the right chain."""
+    bsc = EvmPayer(next(network for network in default_networks("live") if network.slug == "bsc"), chain.rpc)
+    empty = Payment(Key().address, chain.usdc, chain.usdt, 5, nonce=0)
+    for gas in ("any", "bounded"):
+        with pytest.raises(Refused):
+            chain.payer.prepare(replace(empty, gas=gas))
+        with pytest.raises(Unavailable, match="another chain"):
+            bsc.prepare(replace(empty, gas=gas))
+
+
+def test_a_node_without_the_method_for_tips_is_asked_for_its_gas_price(chain: Chain, stranger: str) -> None:
+    class Older(JsonRpc):
+        def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+            if method == "eth_maxPriorityFeePerGas":
+                raise RpcError(-32601, "the method eth_maxPriorityFeePerGas does not exist/is not available")
+            return super().call(method, params)
+
+        def batch(self, requests: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+            return [self.call(method, params) for method, params in requests]
+
+    key = chain.funded(wei=ETHER)
+    for older in (Older(chain.node.url), Providers([Node(Older(chain.node.url), Health(n)) for n in (1, 2)])):
+        payer = EvmPayer(chain.network, older)
+        unsigned = payer.prepare(Payment(key.address, stranger, None, 5, nonce=0))
+        tip = decode_payload(bytes.fromhex(unsigned[2:])).tip
+        price, head = chain.rpc.batch([("eth_gasPrice", []), ("eth_getBlockByNumber", ["latest", False])])
+        assert tip == int(price, 16) - int(head["baseFeePerGas"], 16)
+        again = decode_payload(bytes.fromhex(payer.renew(unsigned, "normal", key.address)[2:]))
+        assert again.tip is not None and tip is not None and again.tip > tip
+
+
 def test_a_fee_that_no_transfer_costs_is_not_believed(chain: Chain, stranger: str) -> None:
     class Dear(JsonRpc):
-        def call(self, method: str, params: Sequence[Any] = ()) -> Any:
-            return hex(10**15) if method == "eth_maxPriorityFeePerGas" else super().call(method, params)
+        def batch(self, requests: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+            told = zip(requests, super().batch(requests), strict=True)
+            return [hex(10**15) if method == "eth_maxPriorityFeePerGas" else answer for (method, _), answer in told]
 
     key = chain.funded(wei=100 * ETHER)
     with pytest.raises(Unavailable, match="no transfer costs"):

@@ -11,6 +11,7 @@ A call is one botocore operation, or one call or batch to a node (JSON-RPC, or T
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,6 +44,8 @@ class Cutter:
     armed: bool = False
     fired: bool = False
     trace: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Of calls that are made at the same time one has the number."""
 
     def set(self, at: int, how: How, when: When) -> None:
         self.at, self.how, self.when = at, how, when
@@ -60,8 +63,9 @@ class Cutter:
     def around(self, name: str, call: Callable[[], Any], error: Exception) -> Any:
         if not self.armed:
             return call()
-        self.trace.append(name)
-        mine = len(self.trace) == self.at
+        with self.lock:
+            self.trace.append(name)
+            mine = len(self.trace) == self.at
         if mine and self.when == "before":
             self._fail(error)
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -13,11 +13,12 @@ from chalicelib.chains.evm import refusals, transactions
 from chalicelib.chains.evm.fees import PLAIN_GAS, Fees, credible, fees_for, gas_limit, is_rollup, most_gas, replacing
 from chalicelib.chains.evm.quantities import data, quantity
 from chalicelib.chains.providers import electorate
-from chalicelib.chains.rpc import JsonRpc, RpcError, Transport
+from chalicelib.chains.rpc import JsonRpc, Request, RpcError, Transport
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.withdrawals.fees import MOST_TIMES_PLAIN
 from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.encoding.keccak import keccak256
+from chalicelib.usecases.base.side_by_side import answers
 from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, TooMuchGas, Unavailable
 from chalicelib.usecases.ports.signing import Signature, Signed
@@ -25,6 +26,9 @@ from chalicelib.usecases.ports.signing import Signature, Signed
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_HEAD: Request = ("eth_getBlockByNumber", ["latest", False])
+_TIP: Request = ("eth_maxPriorityFeePerGas", [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +68,22 @@ class EvmPayer:
 
     def used_nonces(self, address: str) -> int:
         """The least number of used nonces that any voting node gives. Raises Unavailable, also where one does not answer."""
-        return min(self._counted(node, address) for node in electorate(self._each or (self._rpc,)))
+        return min(answers(lambda node: self._counted(node, address), electorate(self._each or (self._rpc,))))
 
     def told_nonces(self, address: str) -> tuple[int | None, ...]:
         """The number of used nonces by each node, None where it does not answer. Raises Unavailable where none does."""
-        told: list[int | None] = []
-        for node in self._each or (self._rpc,):
+
+        def ask(node: Transport) -> int | Unavailable:
             try:
-                told.append(self._counted(node, address))
+                return self._counted(node, address)
             except Unavailable as error:
-                silent, told = error, [*told, None]
-        if all(nonce is None for nonce in told):
-            raise silent
-        return tuple(told)
+                return error
+
+        told = answers(ask, self._each or (self._rpc,))
+        silent = [answer for answer in told if isinstance(answer, Unavailable)]
+        if len(silent) == len(told):
+            raise silent[-1]
+        return tuple(None if isinstance(answer, Unavailable) else answer for answer in told)
 
     def _counted(self, node: Transport, address: str) -> int:
         return self._sure(lambda: quantity(node.call("eth_getTransactionCount", [address, "latest"]), "a nonce"))
@@ -101,11 +108,15 @@ class EvmPayer:
         """The most gas that a payment of this coin may take where no fee is reserved for more. Asks the node only where `gas`
         is more than three times that of the cheapest transaction, and a plain one's gas is not known without it. Raises
         Unavailable."""
+        return self._sure(lambda: self._bound(sender, contract, gas, None))
+
+    def _bound(self, sender: str, contract: str | None, gas: int, told: object) -> int:
+        """`told`: the node's estimate of a plain payment, where it was asked with others."""
         least, slug = MOST_TIMES_PLAIN * PLAIN_GAS, self._network.slug
         if gas <= least or (contract is None and not is_rollup(slug)):
             return least
         most = most_gas(slug, contract is not None)
-        plain = self._sure(lambda: self._plain_gas(sender, contract, most))
+        plain = self._plain_gas(sender, contract, most) if told is None else quantity(told, "the gas estimate")
         return min(most, max(least, MOST_TIMES_PLAIN * plain))
 
     def _plain_gas(self, sender: str, contract: str | None, unknown: int) -> int:
@@ -120,9 +131,8 @@ class EvmPayer:
         if contract is None:
             return quantity(self._simulate("eth_estimateGas", {"from": sender, "to": unused, "value": "0x1"}), "the gas estimate")
         for recipient in (unused, sender):
-            call = {"from": sender, "to": contract, "value": "0x0", "data": "0x" + transfer_call(recipient, 1).hex()}
             try:
-                return quantity(self._simulate("eth_estimateGas", call), "the gas estimate")
+                return quantity(self._simulate("eth_estimateGas", _plain(sender, contract, recipient)), "the gas estimate")
             except Refused as refused:
                 log.info("%s: no plain payment of %s can be estimated: %s", self._network.id, contract, refused)
         return unknown
@@ -199,11 +209,13 @@ class EvmPayer:
         """None: what has a nonce does not expire."""
 
     def _renewed(self, old: transactions.Unsigned, priority: Priority, sender: str) -> transactions.Unsigned:
-        head, funds = self._rpc.batch([("eth_getBlockByNumber", ["latest", False]), ("eth_getBalance", [sender, "latest"])])
         most = most_gas(self._network.slug, bool(old.data))
         request = {"from": sender, "to": "0x" + old.to.hex(), "value": hex(old.value), "data": "0x" + old.data.hex()}
+        needed: dict[str, Request] = {"head": _HEAD, "funds": ("eth_getBalance", [sender, "latest"])}
+        told = self._asked(needed, {"gas": ("eth_estimateGas", [request]), "tip": _TIP})
+        head, funds = told["head"], told["funds"]
         try:
-            estimate = quantity(self._simulate("eth_estimateGas", request), "the gas estimate")
+            estimate = quantity(self._simulate("eth_estimateGas", request, told.get("gas")), "the gas estimate")
             gas = max(old.gas, gas_limit(estimate, self._network.gas_limit, most))
         except Refused as refused:
             log.warning("%s: a payment that is being replaced would fail by now: %s", self._network.id, refused)
@@ -211,7 +223,7 @@ class EvmPayer:
         contract = "0x" + old.to.hex() if old.data else None
         if gas > old.gas and gas > min(most, self.gas_bound(sender, contract, gas)):
             gas = old.gas
-        fees = replacing(Fees(old.max_fee, old.tip), self._fees(priority, head))
+        fees = replacing(Fees(old.max_fee, old.tip), self._fees(priority, head, told.get("tip")))
         renewed = replace(old, gas=gas, max_fee=fees.max_fee, tip=fees.tip)
         if not credible(self._network.slug, gas * fees.max_fee):
             raise Refused(f"a replacement may cost {gas * fees.max_fee} wei, which no transfer costs")
@@ -228,21 +240,23 @@ class EvmPayer:
         else:
             to, value, call = address_bytes(payment.contract), 0, transfer_call(payment.recipient, payment.amount)
         request = {"from": payment.sender, "to": "0x" + to.hex(), "value": hex(value), "data": "0x" + call.hex()}
-        chain_id, head, funds, code = self._rpc.batch(
-            [
-                ("eth_chainId", []),
-                ("eth_getBlockByNumber", ["latest", False]),
-                ("eth_getBalance", [payment.sender, "latest"]),
-                ("eth_getCode", ["0x" + to.hex(), "latest"]),
-            ]
+        told = self._asked(
+            {
+                "chain": ("eth_chainId", []),
+                "head": _HEAD,
+                "funds": ("eth_getBalance", [payment.sender, "latest"]),
+                "code": ("eth_getCode", ["0x" + to.hex(), "latest"]),
+            },
+            _more(payment, request),
         )
-        if quantity(chain_id, "the chain id") != self._chain_id:
+        # Before anything that was simulated counts: a node on another chain would have refused the payment, or priced it.
+        if quantity(told["chain"], "the chain id") != self._chain_id:
             raise Garbled("the node is on another chain")
-        there = data(code, "a contract's code")
+        there, funds = data(told["code"], "a contract's code"), told["funds"]
         if payment.contract is not None and payment.gas != "used":
-            self._simulate_token(request, there)
-        takes, gas = self._gas(payment, request)
-        fees = self._fees(payment.priority, head)
+            self._simulate_token(request, there, told.get("call"))
+        takes, gas = self._gas(payment, request, told)
+        fees = self._fees(payment.priority, told["head"], told.get("tip"))
         for rival in map(self._decoded, payment.over):
             fees = replacing(Fees(rival.max_fee, rival.tip), fees)
         plan = _Plan(to, value, call, gas, takes, fees)
@@ -260,11 +274,24 @@ class EvmPayer:
                 self._simulate_token(priced, there)
         return plan
 
-    def _gas(self, payment: Payment, request: dict[str, str]) -> tuple[int, int]:
+    def _asked(self, needed: Mapping[str, Request], more: Mapping[str, Request]) -> dict[str, Any]:
+        """The answers of one node by the names of the requests, in one round trip: each of `needed`, and each of `more` or none.
+
+        A batch does not tell which of its requests was refused, nor what the others were answered. So where one is (the payment
+        would fail, the node lacks a method), `needed` is asked alone, and the caller asks for the rest one by one: then the first
+        refusal that counts is the first in the caller's order.
+        """
+        try:
+            return dict(zip([*needed, *more], self._rpc.batch([*needed.values(), *more.values()]), strict=True))
+        except RpcError as error:
+            log.info("%s: asked one by one: %s", self._network.id, error.message)
+        return dict(zip(needed, self._rpc.batch(list(needed.values())), strict=True))
+
+    def _gas(self, payment: Payment, request: dict[str, str], told: Mapping[str, Any]) -> tuple[int, int]:
         """What a payment takes, and its gas limit. Raises TooMuchGas."""
         most = most_gas(self._network.slug, payment.contract is not None)
         try:
-            takes = quantity(self._simulate("eth_estimateGas", request), "the gas estimate")
+            takes = quantity(self._simulate("eth_estimateGas", request, told.get("gas")), "the gas estimate")
         except InsufficientFunds:
             raise
         except Refused as refused:
@@ -277,20 +304,23 @@ class EvmPayer:
             if limit > most:
                 raise TooMuchGas(f"the transfer takes {limit} gas: the recipient or the token computes at the wallet's expense")
             return takes, limit
-        bound = self.gas_bound(payment.sender, payment.contract, limit)
+        bound = self._bound(payment.sender, payment.contract, limit, told.get("plain"))
         if takes > bound and payment.gas == "bounded":
             raise TooMuchGas(f"the transfer takes {takes} gas, and may take {bound}")
         return takes, min(limit, bound)
 
-    def _simulate_token(self, request: dict[str, str], code: bytes) -> None:
+    def _simulate_token(self, request: dict[str, str], code: bytes, told: object = None) -> None:
         """eth_call of the transfer. USDT's returns nothing, others must return true: with false nothing moved."""
         if not code:
             raise Refused("there is no token contract at this address")
-        answer = data(self._simulate("eth_call", request), "the answer of a token")
+        answer = data(self._simulate("eth_call", request, told), "the answer of a token")
         if answer and (len(answer) != 32 or int.from_bytes(answer) != 1):
             raise Refused("the token's transfer does not return true")
 
-    def _simulate(self, method: str, request: dict[str, str]) -> Any:
+    def _simulate(self, method: str, request: dict[str, str], told: object = None) -> Any:
+        """`told`: the answer, where it was asked with others already."""
+        if told is not None:
+            return told
         try:
             # eth_estimateGas looks at the newest block by default, and some nodes take no second parameter there.
             return self._rpc.call(method, [request] if method == "eth_estimateGas" else [request, "latest"])
@@ -301,14 +331,15 @@ class EvmPayer:
                 raise Refused(error.message) from error
             raise
 
-    def _fees(self, priority: Priority, head: Any) -> Fees:
+    def _fees(self, priority: Priority, head: Any, told: object) -> Fees:
+        """`told`: the tip, where it was asked with the head already."""
         base = member(head, "baseFeePerGas", "the newest block")
         if base is None:
             price = quantity(self._rpc.call("eth_gasPrice"), "the gas price")
             return fees_for(self._network.slug, priority, None, price)
         base_fee = quantity(base, "the base fee")
         try:
-            tip = quantity(self._rpc.call("eth_maxPriorityFeePerGas"), "the tip")
+            tip = quantity(self._rpc.call(*_TIP) if told is None else told, "the tip")
         except RpcError:
             # Not every node has that method. The gas price is the base fee and a tip.
             tip = max(0, quantity(self._rpc.call("eth_gasPrice"), "the gas price") - base_fee)
@@ -339,6 +370,22 @@ class EvmPayer:
 
     def _unavailable(self, error: Exception) -> Unavailable:
         return Unavailable(f"{self._network.slug}: {error}")
+
+
+def _more(payment: Payment, request: dict[str, str]) -> dict[str, Request]:
+    """What a payment's plan asks beside the facts: nothing of it depends on an answer."""
+    more: dict[str, Request] = {"gas": ("eth_estimateGas", [request]), "tip": _TIP}
+    if payment.contract is not None and payment.gas != "used":
+        more["call"] = ("eth_call", [request, "latest"])
+    if payment.contract is not None and payment.gas != "any":
+        # `_bound` needs it whenever the recipient never had the token.
+        more["plain"] = ("eth_estimateGas", [_plain(payment.sender, payment.contract, _unused(payment.sender))])
+    return more
+
+
+def _plain(sender: str, contract: str, recipient: str) -> dict[str, str]:
+    """The call of a token's plain payment."""
+    return {"from": sender, "to": contract, "value": "0x0", "data": "0x" + transfer_call(recipient, 1).hex()}
 
 
 def _unused(sender: str) -> str:

@@ -88,6 +88,7 @@ class TronPayer:
         def build() -> str:
             if payment.contract is None and payment.recipient == payment.sender:
                 raise Refused("Tron makes no transfer to the sender itself")
+            # One after the other: a payout makes 19 requests, and TronGrid gives a key 15 a second.
             plan = self._plan(payment)
             return self._built(payment, plan.fee_limit).encode().hex()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
@@ -77,3 +78,18 @@ def answers(ask: Callable[[A], B], items: Sequence[A], at_once: int = AT_ONCE) -
 
     side_by_side([partial(step, place, item) for place, item in enumerate(items)], at_once)
     return [found[place] for place in range(len(items))]
+
+
+@contextmanager
+def meanwhile(ask: Callable[[], B]) -> Iterator[Callable[[], B]]:
+    """Ask in another thread while the block of the `with` statement runs, which ends when that has its answer. The value is a
+    function that waits for the answer, and raises what `ask` raised. Where nobody calls it, an answer or an Exception is dropped:
+    `ask` changes nothing."""
+    with ThreadPoolExecutor(1, thread_name_prefix="meanwhile") as thread:
+        begun = thread.submit(copy_context().run, ask)
+        try:
+            yield begun.result
+        finally:
+            trouble = begun.exception()
+            if trouble is not None and not isinstance(trouble, Exception):
+                raise trouble  # the process is to end

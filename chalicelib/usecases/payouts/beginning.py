@@ -6,8 +6,10 @@ would cost, and whether that may be spent on it. A crash leaves the withdrawal p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from chalicelib.domain.addresses.addresses import Wallet, floor_part
 from chalicelib.domain.catalogue.catalogue import Coin, Network
@@ -17,6 +19,7 @@ from chalicelib.domain.withdrawals.slot_shortages import FEES, SlotShortage
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal, ended
 from chalicelib.usecases.base.current_wallets import hot_wallets
 from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.side_by_side import meanwhile
 from chalicelib.usecases.payouts.attempts import PayoutParts, coin_of, payment_of
 from chalicelib.usecases.payouts.fees import Denied, estimated
 from chalicelib.usecases.ports.accounts import ChainPayer, FeeEstimate
@@ -24,10 +27,13 @@ from chalicelib.usecases.ports.changes import Save, Still
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.screening.withdrawals import Screened
-from chalicelib.usecases.transactions.first_nonce import counter_of
+from chalicelib.usecases.transactions.first_nonce import counter_beside
 from chalicelib.usecases.wallets.booked import booked_at
 from chalicelib.usecases.withdrawals.fee_budget import USED_UP
 from chalicelib.usecases.withdrawals.steps import catalogue_views, handed_command, stepped
+
+Cost = tuple[FeeEstimate, int, bool]
+"""As `estimated` gives it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +65,19 @@ class PayoutBeginning:
         """
         if self._checks.stopped(network, before):
             return None
-        screened = self._checks.screened(network, before)
-        if screened is None:
-            return None
         wallets = hot_wallets(self._store, network.id)
         needs = self._needs(network, before, len(wallets))
-        own = self._able(network, [wallet for wallet in wallets if wallet.slot == slot], needs)
-        if own is not None:
-            try:
-                cost = self._cost(network, own, before)
-            except InsufficientFunds:
-                cost = None
-            except Refused as refused:
-                return self._checks.refuse(before, refused)
-            if cost is not None:
-                return self._begun(network, own, before, screened, cost)
+        own = next((wallet for wallet in wallets if wallet.slot == slot), None)
+        with self._asked(network, own, before, needs) as told:
+            screened = self._checks.screened(network, before)
+        if screened is None:
+            return None
+        try:
+            cost = told()
+        except Refused as refused:
+            return self._checks.refuse(before, refused)
+        if own is not None and cost is not None:
+            return self._begun(network, own, before, screened, cost)
         other = None if handed else self._able(network, [wallet for wallet in wallets if wallet.slot != slot], needs)
         if other is not None:
             news = News(self._parts.clock.now_ms())
@@ -87,15 +91,37 @@ class PayoutBeginning:
         """The first that has enough."""
         return None if needs is None else next((wallet for wallet in wallets if self._covered(network, wallet, needs)), None)
 
-    def _cost(self, network: Network, wallet: Wallet, before: Withdrawal) -> tuple[FeeEstimate, int, bool]:
-        """As `estimated` says. Raises InsufficientFunds, Refused, Unavailable."""
-        payer = self._payer_of(network)
-        counter = counter_of(self._store, network, payer, wallet.address)
-        return estimated(payer, payment_of(self._store, wallet, before, counter.next))
+    @contextmanager
+    def _asked(
+        self, network: Network, wallet: Wallet | None, before: Withdrawal, needs: Needs | None
+    ) -> Iterator[Callable[[], Cost | None]]:
+        """Ask, while the block runs, whether `wallet` has enough, and what the payment costs out of it: neither answer decides what
+        the other question is. The value tells the cost, None where the wallet has too little. It raises Refused, Unavailable."""
+        if wallet is None or needs is None or not self._recorded(network, wallet, needs):
+            yield lambda: None
+            return
+        with (
+            meanwhile(partial(_holds, self._reader_of(network), wallet, needs)) as holds,
+            meanwhile(partial(self._cost, network, self._payer_of(network), wallet, before)) as cost,
+        ):
 
-    def _begun(
-        self, network: Network, wallet: Wallet, before: Withdrawal, screened: Screened, cost: tuple[FeeEstimate, int, bool]
-    ) -> Withdrawal | None:
+            def told() -> Cost | None:
+                try:
+                    return cost() if holds() else None
+                except InsufficientFunds:
+                    return None
+
+            yield told
+
+    def _cost(self, network: Network, payer: ChainPayer, wallet: Wallet, before: Withdrawal) -> Cost:
+        """As `estimated` says. Raises InsufficientFunds, Refused, Unavailable."""
+        payment = payment_of(self._store, wallet, before, 0)
+        _, cost = counter_beside(
+            self._store, network, payer, wallet.address, lambda nonce: estimated(payer, replace(payment, nonce=nonce))
+        )
+        return cost()
+
+    def _begun(self, network: Network, wallet: Wallet, before: Withdrawal, screened: Screened, cost: Cost) -> Withdrawal | None:
         """Where its fee may be spent on it; `cost` as of `estimated`."""
         (estimate, bound, short), news = cost, News(self._parts.clock.now_ms())
         catalogue, views = catalogue_views(self._store, before, self._parts.rates_of, news.at)
@@ -131,17 +157,17 @@ class PayoutBeginning:
         return Needs(coin, native, units, fee, floor_part(floor, wallets), floor_part(floor_of_fees, wallets))
 
     def _covered(self, network: Network, wallet: Wallet, needs: Needs) -> bool:
-        """Whether the hot wallet has the amount and the fee, by the ledger (which knows what is signed and not yet mined) and
-        by the chain, and keeps its floors: that of the coin, and that of the native coin, which the fee is paid in."""
+        return self._recorded(network, wallet, needs) and _holds(self._reader_of(network), wallet, needs)
+
+    def _recorded(self, network: Network, wallet: Wallet, needs: Needs) -> bool:
+        """Whether the hot wallet has the amount and the fee by the ledger (which knows what is signed and not yet mined), and keeps
+        its floors: that of the coin, and that of the native coin, which the fee is paid in."""
         coin, token = needs.coin, needs.coin.contract is not None
         if self._booked(network, wallet, coin) < needs.units + needs.floor:
             return False
-        if token and needs.floor_of_fees and self._booked(network, wallet, needs.native) < needs.fee + needs.floor_of_fees:
-            return False
-        reader = self._reader_of(network)
-        if reader.balance(wallet.address, coin.contract) < needs.units:
-            return False
-        return not token or reader.balance(wallet.address) >= needs.fee
+        if not token or not needs.floor_of_fees:
+            return True
+        return self._booked(network, wallet, needs.native) >= needs.fee + needs.floor_of_fees
 
     def _shortage(self, network: Network, wallets: Sequence[Wallet], needs: Needs | None) -> SlotShortage | None:
         """What the treasury is asked to move between several hot wallets: the rest of the amount to the one that has most of the
@@ -157,3 +183,13 @@ class PayoutBeginning:
 
     def _booked(self, network: Network, wallet: Wallet, coin: Coin) -> int:
         return booked_at(self._store, self._parts.rules, network, wallet.address, coin.asset).units
+
+
+def _holds(reader: ChainReader, wallet: Wallet, needs: Needs) -> bool:
+    """Whether the hot wallet has the amount and the fee by the chain."""
+    contract = needs.coin.contract
+    if contract is None:
+        return reader.balance(wallet.address) >= needs.units
+    with meanwhile(partial(reader.balance, wallet.address)) as native:
+        tokens = reader.balance(wallet.address, contract)
+    return tokens >= needs.units and native() >= needs.fee

@@ -15,6 +15,7 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.withdrawals.fees import SAME_COIN, bears_fee, covers, in_coin, operators_part, rate_text
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.side_by_side import meanwhile
 from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained, FeeEstimate, Payment
 from chalicelib.usecases.ports.changes import Change
@@ -22,6 +23,8 @@ from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.withdrawals.steps import moved
 
+ANY_GAS = 2**63
+"""More than any transaction takes."""
 WORTH_MORE = "its network fee is worth more than it pays"
 NOT_RESERVED = "its network fee is more than was reserved for it, and the balance does not have the rest"
 
@@ -125,13 +128,21 @@ def estimated(payer: ChainPayer, payment: Payment) -> tuple[FeeEstimate, int, bo
 
     Raises InsufficientFunds where it has too little even to be asked about, Refused, Unavailable.
     """
-    short = False
+    if payment.contract is None:
+        estimate, short = _cost(payer, payment)
+        return estimate, payer.gas_bound(payment.sender, None, estimate.gas), short
+    # Of a token the node has to be asked for the bound whenever the recipient never had it.
+    with meanwhile(lambda: payer.gas_bound(payment.sender, payment.contract, ANY_GAS)) as bound:
+        estimate, short = _cost(payer, payment)
+    return estimate, bound(), short
+
+
+def _cost(payer: ChainPayer, payment: Payment) -> tuple[FeeEstimate, bool]:
     try:
-        estimate = payer.estimate(payment)
+        return payer.estimate(payment), False
     except InsufficientFunds:
         # Perhaps for what the recipient would burn: that is no lack of money.
-        estimate, short = payer.cost(payment), True
-    return estimate, payer.gas_bound(payment.sender, payment.contract, estimate.gas), short
+        return payer.cost(payment), True
 
 
 def gas_allowed(

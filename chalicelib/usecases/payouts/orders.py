@@ -20,7 +20,7 @@ from chalicelib.usecases.payouts.fees import Denied
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
-from chalicelib.usecases.transactions.first_nonce import counter_of
+from chalicelib.usecases.transactions.first_nonce import counter_beside
 from chalicelib.usecases.transactions.nonces import allotted
 from chalicelib.usecases.withdrawals.steps import catalogue_views, order_id
 
@@ -52,10 +52,15 @@ class PayoutOrders:
     def _order(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> PaymentOrder | None:
         """Allot the next nonce and store the order that uses it, in one transaction. None when the chain would refuse it."""
         payer = self._payer_of(network)
-        counter = counter_of(self._store, network, payer, wallet.address)
-        payment = payment_of(self._store, wallet, withdrawal, counter.next)
+        payment = payment_of(self._store, wallet, withdrawal, 0)
+
+        def prepare(nonce: int) -> str:
+            return payer.prepare(replace(payment, nonce=nonce, gas="any" if bears_fee(withdrawal) else "bounded"))
+
+        counter, prepared = counter_beside(self._store, network, payer, wallet.address, prepare)
+        payment = replace(payment, nonce=counter.next)
         try:
-            unsigned = payer.prepare(replace(payment, gas="any" if bears_fee(withdrawal) else "bounded"))
+            unsigned = prepared()
         except InsufficientFunds as error:
             raise Unavailable(f"the hot wallet of {network.id} has too little for now") from error
         except Refused as refused:

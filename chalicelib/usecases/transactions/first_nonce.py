@@ -9,15 +9,20 @@ records are lost (the operator's `fill-nonces --accept` says so).
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import TypeVar
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
+from chalicelib.usecases.base.side_by_side import meanwhile
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.nonces import demand_known
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class NonceUnsure(Unavailable):
@@ -40,6 +45,20 @@ def counter_of(store: Store, network: Network, payer: ChainPayer, address: str, 
     if first:
         log.warning("%s: %s begins with the nonce %d, by the word of every node", network.id, address, first)
     return NonceCounter(network.id, address, first, version=0)
+
+
+def counter_beside(
+    store: Store, network: Network, payer: ChainPayer, address: str, ask: Callable[[int], T]
+) -> tuple[NonceCounter, Callable[[], T]]:
+    """As `counter_of`, and what `ask` tells of the next nonce by the counter; it raises when it is called. Both are asked at the
+    same time: the chain's nonce says whether that of the counter may be used at all, and never which one it is."""
+    counter = store.get(NonceCounter, network=network.id, wallet=address)
+    if counter is None:
+        first = counter_of(store, network, payer, address)
+        return first, lambda: ask(first.next)
+    with meanwhile(lambda: ask(counter.next)) as told:
+        demand_known(network, counter, payer)
+    return counter, told
 
 
 def agreed_nonce(network: Network, payer: ChainPayer, address: str) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
+from statistics import fmean
 
 import pytest
 
@@ -124,3 +126,10 @@ def test_a_paid_invoice_is_its_steps_without_what_a_poll_takes_anyway() -> None:
         "poll: a paid invoice's hour is over, with an endpoint": cost(chain=4.0),
     }
     assert limits.paid_invoice(costs) == {"records": 16.0, "work": 16.0, "chain": 8.0}
+
+
+def test_a_round_trip_waits_for_the_slowest_of_its_requests() -> None:
+    luck, draws = Random(17), 20_000
+    seen = fmean(max(limits.NODE.draw(luck) for _ in range(4)) for _ in range(draws))
+    assert limits.NODE.slowest(4) == pytest.approx(seen, rel=0.02)
+    assert limits.NODE.slowest(1) == pytest.approx(limits.NODE.mean, rel=0.01)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -45,7 +47,7 @@ class Scripted:
 
 
 def providers(time: Time, *scripted: Scripted) -> Providers:
-    return Providers([Node(node, Health(n, time)) for n, node in enumerate(scripted, start=1)], time)
+    return Providers([Node(node, Health(n, time)) for n, node in enumerate(scripted, start=1)])
 
 
 def test_the_first_answers_while_it_is_well() -> None:
@@ -127,6 +129,62 @@ def test_a_payment_goes_to_all_and_one_that_takes_it_is_enough() -> None:
     nodes = [Scripted(time, Unavailable("gone")), Scripted(time, "0xtx"), Scripted(time, RpcError(-32000, "already known"))]
     assert providers(time, *nodes).call("eth_sendRawTransaction", ["0x02"]) == "0xtx"
     assert [len(node.asked) for node in nodes] == [1, 1, 1]
+
+
+def test_a_payment_goes_to_all_nodes_at_the_same_time() -> None:
+    """One that hangs does not keep it from the others."""
+    meet = threading.Barrier(2, timeout=10)
+
+    class Meeting(Scripted):
+        def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+            meet.wait()
+            return super().call(method, params)
+
+    time = Time()
+    slow, quick = Meeting(time, Unavailable("no answer in time")), Meeting(time, "0xtx")
+    assert providers(time, slow, quick).call("eth_sendRawTransaction", ["0x02"]) == "0xtx"
+    assert [len(node.asked) for node in (slow, quick)] == [1, 1]
+
+
+def test_a_node_that_rests_is_handed_a_payment_only_where_no_other_answers() -> None:
+    time = Time()
+    rests, well = Scripted(time, Unavailable("gone")), Scripted(time, "0xtx")
+    both = providers(time, rests, well)
+    both.call("eth_chainId")
+    rests.says = "0xtx"
+    assert both.call("eth_sendRawTransaction", ["0x02"]) == "0xtx"
+    assert rests.asked == ["eth_chainId"]
+    well.says = Unavailable("gone, too")
+    assert both.call("eth_sendRawTransaction", ["0x02"]) == "0xtx"
+    assert rests.asked == ["eth_chainId", "eth_sendRawTransaction"]
+
+
+def test_requests_that_are_under_way_together_fail_once() -> None:
+    """Each failure doubles the cool-down, and one break of the line is not as many as there were requests."""
+    time = Time()
+    health, begun, broken = Health(1, time), threading.Barrier(3, timeout=10), threading.Event()
+
+    def breaks() -> None:
+        if not broken.is_set():
+            begun.wait()
+            broken.wait(10)
+        raise Unavailable("the connection broke")
+
+    def request() -> None:
+        with suppress(Unavailable):
+            health.watched(breaks)
+
+    threads = [threading.Thread(target=request) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    begun.wait()
+    time.now += 1
+    broken.set()
+    for thread in threads:
+        thread.join()
+    assert health.failures == 1
+    request()
+    assert health.failures == 2
 
 
 def test_a_payment_that_nobody_takes_is_refused_in_the_words_of_who_answered() -> None:

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from chalicelib.usecases.base.side_by_side import side_by_side
+from chalicelib.usecases.base.side_by_side import meanwhile, side_by_side
 
 WHERE: ContextVar[str] = ContextVar("where")
 
@@ -60,3 +60,41 @@ def test_a_failure_begins_no_further_step() -> None:
     with pytest.raises(LookupError, match="first"):
         side_by_side([partial(fails, "first"), partial(fails, "second"), *more], at_once=2)
     assert len(done) < 50
+
+
+def test_an_answer_comes_meanwhile_in_the_context_of_the_caller() -> None:
+    barrier = threading.Barrier(2, timeout=10)
+    WHERE.set("there")
+
+    def ask() -> str:
+        barrier.wait()
+        return WHERE.get()
+
+    with meanwhile(ask) as told:
+        barrier.wait()
+    assert [told(), told()] == ["there", "there"]
+
+
+def test_what_was_asked_meanwhile_fails_where_its_answer_is_wanted() -> None:
+    def fails() -> None:
+        raise LookupError("asked")
+
+    with meanwhile(fails):
+        pass  # nobody wants to know
+    with pytest.raises(LookupError, match="asked"), meanwhile(fails) as told:
+        told()
+    with pytest.raises(KeyError, match="own"), meanwhile(fails):
+        raise KeyError("own")
+
+
+def test_the_end_of_the_process_is_never_dropped() -> None:
+    class Ends(BaseException):
+        pass
+
+    def ends() -> None:
+        raise Ends
+
+    with pytest.raises(Ends), meanwhile(ends):
+        pass
+    with pytest.raises(Ends), meanwhile(ends):
+        raise KeyError("own")

@@ -54,6 +54,7 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.transactions.outgoing import Attempt
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.usecases.base.kill_switch import put_back, rests_on, rests_on_tables, stopped
+from chalicelib.usecases.base.side_by_side import meanwhile
 from chalicelib.usecases.ports.accounts import Opened
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change
@@ -149,7 +150,8 @@ class Attempts(Protocol[R, P]):
 
     def quoted(self, record: R) -> int | None:
         """The most that equal bytes could cost if they were built now, in units of the native coin; None where bytes of this kind
-        state no fee (Tron's stakes and loans pay by their size), or as `replacement_bounds.quoted`."""
+        state no fee (Tron's stakes and loans pay by their size), or as `replacement_bounds.quoted`. Asked in another thread while
+        `proved` runs: it changes nothing, and reads nothing that `proved` notes."""
         ...
 
     def cure(self, record: R, mismatch: OrderMismatch) -> None:
@@ -210,8 +212,10 @@ class AccountSigning:
             raise OrderMismatch(f"{attempts.name} was signed before")
         rests = self._rests_on(attempts)
         try:
-            proved = attempts.proved(record)
-            self._demand_priced(attempts, record, proved.fee)
+            # Both ask nodes, at the same time: what either says is no older at the signature than one after the other.
+            with meanwhile(lambda: attempts.quoted(record)) as quoted:
+                proved = attempts.proved(record)
+            self._demand_priced(attempts, quoted(), proved.fee)
         except OrderMismatch as mismatch:
             attempts.cure(record, mismatch)
             raise
@@ -263,9 +267,8 @@ class AccountSigning:
             return False
         return True
 
-    def _demand_priced(self, attempts: Attempts[R, P], record: R, fee: int) -> None:
-        """Raises OrderMismatch, with an alarm, where first bytes may cost far more than equal ones do now. Raises Unavailable."""
-        quoted = attempts.quoted(record)
+    def _demand_priced(self, attempts: Attempts[R, P], quoted: int | None, fee: int) -> None:
+        """Raises OrderMismatch, with an alarm, where first bytes may cost far more than equal ones do now (`quoted`)."""
         if quoted is None or fee <= quoted * self._renewals.times:
             return
         most = quoted * self._renewals.times
