@@ -17,9 +17,9 @@ from chalicelib.usecases.base.creation import Prepared
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.webhooks.endpoints import Shown, Webhooks
+from chalicelib.usecases.webhooks.events import event_view
 from chalicelib.usecases.webhooks.notices import Notices
 from chalicelib.usecases.webhooks.signing_secrets import opened
-from chalicelib.usecases.webhooks.events import event_view
 from chalicelib.usecases.webhooks.views import delivery_view, endpoint_view, noticed_view
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals
