@@ -10,7 +10,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from chalicelib.settings import APP
-from infra import gateway_answers, lambda_platform, mappings
+from infra import gateway_answers, lambda_platform, mappings, network_rights
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
 from infra.deployment import code, extras, function_settings, gateway_stage, key_stack, record, retained, standing
@@ -43,6 +43,7 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
         lambda: _stack(formation, stack_name(stage), TEMPLATE),
         lambda: _protection(session.client("dynamodb"), stage),
         lambda: _functions(session.client("lambda"), found, stage),
+        lambda: _networks(found, stage),
         lambda: iter(differences(session.client("lambda"), stage)),
         lambda: function_settings.wrong(session.client("lambda"), stage, sorted(found.functions)),
         lambda: _queues(session.client("lambda"), found, stage),
@@ -91,6 +92,14 @@ def _functions(client: Any, found: Standing, stage: str) -> Iterator[str]:
     versions = {each.version for each in found.functions.values() if each.name in wanted}
     if len(versions) > 1:
         yield f"functions run {len(versions)} different versions"
+
+
+def _networks(found: Standing, stage: str) -> Iterator[str]:
+    for name in [each for each in standing.declared(stage) if each in found.functions]:
+        own = name.removeprefix(f"{APP}-{stage}").removeprefix("-") or "api_handler"
+        stands, wanted = found.functions[name].network, network_rights.declared(stage, own)
+        if stands != wanted:
+            yield f"{name} is in {stands}, and config.json says {wanted}"
 
 
 def _queues(client: Any, found: Standing, stage: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from chalicelib.settings import APP
 from infra.lambda_platform import Platform
+from infra.network_rights import Network, network_of
 
 _EVENT = "-event"
 
@@ -17,7 +18,7 @@ _EVENT = "-event"
 @dataclass(frozen=True, slots=True)
 class Function:
     """A function. `version` is the checksum of what it runs, as Lambda tells it; `platform` what it runs on; `settings` are its
-    environment."""
+    environment, `network` is where it is."""
 
     name: str
     arn: str
@@ -26,6 +27,7 @@ class Function:
     changed: str
     platform: Platform
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # an API key may be among them
+    network: Network = field(default_factory=Network)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ def _functions(client: Any, stage: str) -> Iterator[Function]:
                     each["LastModified"],
                     Platform(each.get("Runtime", "an image"), each.get("Architectures", ["x86_64"])[0]),
                     each.get("Environment", {}).get("Variables", {}),
+                    network_of(each),
                 )
 
 

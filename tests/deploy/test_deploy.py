@@ -8,6 +8,7 @@ would take most of a minute and show nothing more.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -159,7 +160,8 @@ def test_delete_takes_down_what_chalice_made_and_says_what_it_kept(deployed: lis
     done, gone = deployed[2]["delete"], deployed[2]["gone"]
     assert (done["code"], done["wrong"]) == (0, [])
     assert [gone[part] for part in ("functions", "mappings", "schedules", "apis")] == [{}, [], [], []]
-    assert f"kept: table gateway-{STAGE}-ledger" in done["said"]
+    assert f"kept: table gateway-{STAGE}-ledger" in done["said"] and "kept: 19 queues" in done["said"]
+    assert [line for line in done["said"] if re.match(r"kept: \d+ of", line)] == []
     assert done["said"][-1] == f"stage {STAGE} is taken down; deploy brings it back with the same money"
 
 
