@@ -26,7 +26,7 @@ def types(file: Path) -> list[str]:
 
 
 TYPES, KEY_TYPES = types(TEMPLATE), types(KEYS)
-UNUSED = {
+UNUSED: dict[str, dict[str, tuple[str, ...]]] = {
     "AWS::KMS::Key": {"Enabled:": ("kms:DisableKey", "kms:EnableKey")},
     # An alias that leads to another key: nothing could open what the one before has sealed.
     "AWS::KMS::Alias": {"(changed away)": ("kms:UpdateAlias",)},
