@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.deploy import operators_pages
 from tests.deploy.conftest import ROOT, copy_project, made_once, run_python
 from tests.deploy.declared import CHALICE, consumers, function_names, function_settings, functions, schedules
 from tests.deploy.first_invoice import LINES, SAID
@@ -195,3 +196,10 @@ def test_the_page_leads_from_a_clone_to_a_live_invoice(deployed: list[dict[str, 
     assert (walk["answer"].get("status"), walk["answer"].get("amount")) == ("pending", "0.01"), walk["answer"]
     assert SAID is not None
     assert (len(LINES), len(walk["questions"])) == tuple(map(int, SAID.groups()))
+
+
+@pytest.mark.parametrize("line", operators_pages.RUN)
+def test_an_operators_command_does_what_its_page_says(deployed: list[dict[str, Any]], line: str) -> None:
+    ran, said = deployed[2]["walk"]["operated"][line], operators_pages.RUN[line]
+    assert ran["code"] == (line in operators_pages.REFUSED), ran
+    assert said in "\n".join(ran["wrong" if ran["code"] else "said"]), ran

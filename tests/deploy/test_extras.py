@@ -262,7 +262,7 @@ def test_a_network_is_not_taken_from_its_functions(
     formation: Formation, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """CloudFormation would try for half an hour, and the fixed addresses would be gone first."""
-    put_up(bucket, NETWORK)
+    assert main(["--stage", STAGE, "platform", "network", "--yes"]) == 0
     formation.outputs = {"Addresses": "192.0.2.1,192.0.2.2"}
     inside = ["gateway-prod-poll_tron"]
     monkeypatch.setattr(extras, "_inside", lambda client, stage: inside)
