@@ -20,6 +20,7 @@ from infra.deployment.code import api_url
 from infra.deployment.mend import too_many
 from infra.deployment.stack_states import STANDS
 from infra.deployment.standing import Standing
+from infra.lambda_platform import Size
 from infra.stage_settings import differences
 
 
@@ -43,7 +44,7 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
         lambda: _stack(formation, stack_name(stage), TEMPLATE),
         lambda: _protection(session.client("dynamodb"), stage),
         lambda: _functions(session.client("lambda"), found, stage),
-        lambda: _networks(found, stage),
+        lambda: _places(found, stage),
         lambda: iter(differences(session.client("lambda"), stage)),
         lambda: function_settings.wrong(session.client("lambda"), stage, sorted(found.functions)),
         lambda: _queues(session.client("lambda"), found, stage),
@@ -94,12 +95,16 @@ def _functions(client: Any, found: Standing, stage: str) -> Iterator[str]:
         yield f"functions run {len(versions)} different versions"
 
 
-def _networks(found: Standing, stage: str) -> Iterator[str]:
-    for name in [each for each in standing.declared(stage) if each in found.functions]:
-        own = name.removeprefix(f"{APP}-{stage}").removeprefix("-") or "api_handler"
-        stands, wanted = found.functions[name].network, network_rights.declared(stage, own)
-        if stands != wanted:
-            yield f"{name} is in {stands}, and config.json says {wanted}"
+def _places(found: Standing, stage: str) -> Iterator[str]:
+    """The network that each function is in, and its memory and timeout."""
+    for function in [found.functions[name] for name in standing.declared(stage) if name in found.functions]:
+        own = function.name.removeprefix(f"{APP}-{stage}").removeprefix("-") or "api_handler"
+        network, size = network_rights.declared(stage, own), lambda_platform.size_of(code.PROJECT, stage, own)
+        if function.network != network:
+            yield f"{function.name} is in {function.network}, and config.json says {network}"
+        units = zip(Size._fields, function.size, size, strict=True)
+        if other := [f"{has} {unit}, not {said}" for unit, has, said in units if has != said]:
+            yield f"{function.name} has {', and '.join(other)}, as config.json says"
 
 
 def _queues(client: Any, found: Standing, stage: str) -> Iterator[str]:

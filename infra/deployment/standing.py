@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from chalicelib.settings import APP
 from infra.commands.common import CanNot
-from infra.lambda_platform import Platform
+from infra.lambda_platform import Platform, Size
 from infra.network_rights import Network, network_of
 
 _EVENT = "-event"
@@ -19,7 +19,7 @@ _EVENT = "-event"
 @dataclass(frozen=True, slots=True)
 class Function:
     """A function. `version` is the checksum of what it runs, as Lambda tells it; `platform` what it runs on; `settings` are its
-    environment, `network` is where it is."""
+    environment, `network` is where it is, `size` its memory and timeout."""
 
     name: str
     arn: str
@@ -29,6 +29,7 @@ class Function:
     platform: Platform
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # an API key may be among them
     network: Network = field(default_factory=Network)
+    size: Size = field(default_factory=Size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,7 @@ def _functions(client: Any, stage: str) -> Iterator[Function]:
                     Platform(each.get("Runtime", "an image"), each.get("Architectures", ["x86_64"])[0]),
                     each.get("Environment", {}).get("Variables", {}),
                     network_of(each),
+                    Size(each.get("MemorySize"), each.get("Timeout")),
                 )
 
 

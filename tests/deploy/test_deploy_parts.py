@@ -277,6 +277,7 @@ def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPa
         "functions run 2 different versions",
         "gateway-prod-payout: it has a reserve of nothing, not of 20",
         "gateway-prod-payout is in subnet-1, sg-1, and config.json says no network",
+        "gateway-prod has 128 megabytes, not 1024, and 3 seconds, not 29, as config.json says",
         "the rule gateway-prod-rates-event is not enabled",
         "the rule gateway-prod-archive-event starts nothing",
         "the shared record is not what stands: ",

@@ -85,6 +85,8 @@ def test_a_firewall_answers_as_the_service_does() -> None:
     assert str(rule["Action"]["Block"]["CustomResponse"]["ResponseCode"]) == ours["statusCode"]
     shown = [each["VisibilityConfig"]["SampledRequestsEnabled"] for each in (firewall, rule)]
     assert shown == [False, False], "sampled requests show keys"
+    bound = {"AggregateKeyType": "IP", "EvaluationWindowSec": 300, "Limit": {"Ref": "Requests"}}
+    assert rule["Statement"] == {"RateBasedStatement": bound} and firewall["DefaultAction"] == {"Allow": {}}
 
 
 def test_every_service_that_functions_call_has_its_way_out_of_the_network() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from infra import network_rights, policies
+from infra import lambda_platform, network_rights, policies
 from infra.deployment import check
 from infra.deployment.standing import Function, Standing
-from infra.lambda_platform import Platform
+from infra.lambda_platform import Platform, Size
 from infra.network_rights import network_of, rights
 
 
@@ -83,4 +83,5 @@ def test_the_check_says_which_function_is_in_another_network(
         name: Function(name, "arn", "role", "v", "t", Platform("python3.13", "x86_64"), network=network_of(each))
         for name, each in listed.items()
     }
-    assert sorted(check._networks(Standing(functions, (), (), (), ()), "prod")) == said
+    monkeypatch.setattr(lambda_platform, "size_of", lambda *_: Size())
+    assert sorted(check._places(Standing(functions, (), (), (), ()), "prod")) == said
