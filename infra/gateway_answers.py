@@ -9,13 +9,11 @@ https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-gateway
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import boto3
 
-DEPLOYED = Path(".chalice/deployed")
 API_STAGE = "api"
 
 _ANSWERS: dict[str, tuple[str, str, str]] = {
@@ -46,16 +44,6 @@ def answers() -> list[dict[str, Any]]:
         }
         for kind, (status, code, message) in _ANSWERS.items()
     ]
-
-
-def api_of(stage: str, deployed: Path = DEPLOYED) -> str:
-    """The id of the REST API that `chalice deploy` made for `stage`. Raises LookupError when there was none."""
-    file = deployed / f"{stage}.json"
-    if file.exists():
-        for resource in json.loads(file.read_text())["resources"]:
-            if resource["resource_type"] == "rest_api":
-                return str(resource["rest_api_id"])
-    raise LookupError(f"nothing of stage {stage} is deployed from here: run python -m infra.cli --stage {stage} deploy first")
 
 
 def put_answers(api_id: str, session: boto3.Session | None = None) -> None:

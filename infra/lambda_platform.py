@@ -32,6 +32,21 @@ class Platform(NamedTuple):
     architecture: str
 
 
+class Size(NamedTuple):
+    """What a function has of both; None where nobody says."""
+
+    megabytes: int | None = None
+    seconds: int | None = None
+
+
+def size_of(project: Path, stage: str, function: str) -> Size:
+    """What config.json gives to `function`, as Chalice calls it, and reads the file. Raises CanNot for a file that is none."""
+    from chalice.config import Config
+
+    found = Config(chalice_stage=stage, function_name=function, config_from_disk=_config(project))
+    return Size(found.lambda_memory_size, found.lambda_timeout)
+
+
 def declared(project: Path, stage: str) -> Platform:
     """What config.json says of a stage's functions. Raises CanNot for what is not supported."""
     loaded = _config(project)

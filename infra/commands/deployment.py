@@ -47,13 +47,10 @@ def gateway(args: argparse.Namespace) -> int:
     import boto3
 
     from infra import gateway_answers
-    from infra.deployment import gateway_stage
+    from infra.deployment import gateway_stage, standing
     from infra.deployment.bucket import bucket_of
 
-    try:
-        api_id = gateway_answers.api_of(args.stage)
-    except LookupError as error:
-        raise CanNot(str(error)) from error
+    api_id = standing.api_of(boto3.client("apigateway"), args.stage)
     gateway_answers.put_answers(api_id)
     for line in gateway_stage.settle(boto3, bucket_of(boto3), args.stage, api_id):
         print(line)

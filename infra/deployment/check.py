@@ -10,7 +10,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from chalicelib.settings import APP
-from infra import gateway_answers, lambda_platform, mappings
+from infra import gateway_answers, lambda_platform, mappings, network_rights
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
 from infra.deployment import code, extras, function_settings, gateway_stage, key_stack, record, retained, standing
@@ -20,6 +20,7 @@ from infra.deployment.code import api_url
 from infra.deployment.mend import too_many
 from infra.deployment.stack_states import STANDS
 from infra.deployment.standing import Standing
+from infra.lambda_platform import Size
 from infra.stage_settings import differences
 
 
@@ -43,6 +44,7 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
         lambda: _stack(formation, stack_name(stage), TEMPLATE),
         lambda: _protection(session.client("dynamodb"), stage),
         lambda: _functions(session.client("lambda"), found, stage),
+        lambda: _places(found, stage),
         lambda: iter(differences(session.client("lambda"), stage)),
         lambda: function_settings.wrong(session.client("lambda"), stage, sorted(found.functions)),
         lambda: _queues(session.client("lambda"), found, stage),
@@ -91,6 +93,18 @@ def _functions(client: Any, found: Standing, stage: str) -> Iterator[str]:
     versions = {each.version for each in found.functions.values() if each.name in wanted}
     if len(versions) > 1:
         yield f"functions run {len(versions)} different versions"
+
+
+def _places(found: Standing, stage: str) -> Iterator[str]:
+    """The network that each function is in, and its memory and timeout."""
+    for function in [found.functions[name] for name in standing.declared(stage) if name in found.functions]:
+        own = function.name.removeprefix(f"{APP}-{stage}").removeprefix("-") or "api_handler"
+        network, size = network_rights.declared(stage, own), lambda_platform.size_of(code.PROJECT, stage, own)
+        if function.network != network:
+            yield f"{function.name} is in {function.network}, and config.json says {network}"
+        units = zip(Size._fields, function.size, size, strict=True)
+        if other := [f"{has} {unit}, not {said}" for unit, has, said in units if has != said]:
+            yield f"{function.name} has {', and '.join(other)}, as config.json says"
 
 
 def _queues(client: Any, found: Standing, stage: str) -> Iterator[str]:

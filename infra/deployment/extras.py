@@ -199,7 +199,7 @@ def _parameters(
     """A parameter that is not given has its value of last time; at first, the template's."""
     found: dict[str, str] = {"Stage": stage, **given}
     if extra.of_the_api and "RestApiId" not in given:
-        found["RestApiId"] = _api(session, stage)
+        found["RestApiId"] = standing.only(standing.look(session, stage).apis, stage)
     missing = [f"--{o.flag}" for o in extra.options if o.needed and o.parameter not in found and o.parameter not in before]
     if missing:
         raise CanNot(f"platform {extra.name} needs {' and '.join(missing)}")
@@ -207,13 +207,6 @@ def _parameters(
     return [{"ParameterKey": key, "ParameterValue": value} for key, value in found.items()] + [
         {"ParameterKey": key, "UsePreviousValue": True} for key in kept
     ]
-
-
-def _api(session: Any, stage: str) -> str:
-    apis = standing.look(session, stage).apis
-    if len(apis) != 1:
-        raise CanNot(f"{len(apis)} REST APIs serve stage {stage}{': ' if apis else ''}{', '.join(apis)}; deploy first")
-    return apis[0]
 
 
 def _inside(client: Any, stage: str) -> list[str]:

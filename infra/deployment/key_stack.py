@@ -1,5 +1,10 @@
 """The stack of a stage's keys, apart from all else: no everyday deploy changes a key by a mistake (infra/deployer.json).
 
+Who may change keys (infra/keys-deployer.json) reaches those alone that no alias leads to, or none but ours: an alias comes after
+its key, goes before it, and counts for rights up to five minutes later. A right that asked for an alias would refuse a key that the
+stack just made. Nor does an alias of ours ever come to lead to another key (kms:UpdateAlias).
+https://docs.aws.amazon.com/kms/latest/developerguide/alias-authorization.html
+
 A key is known by its alias, and both stay where a stack goes. So keys that stand outside of their stack are brought in by resource
 import, and never made anew: nothing could open what the lost ones sealed. That is so after somebody deleted the stack, and for a
 stage whose main stack held the keys: they leave it first, kept, and come in here under the same logical ids. Aliases lead to them
@@ -83,7 +88,8 @@ def stand(keys: Stack, kms: Any, stage: str, money: Callable[[], str | None], te
     except ClientError as error:
         if error.response["Error"]["Code"] in _DENIED:
             raise CanNot(
-                f"{error}: to make or change keys, have the rights of {RIGHTS} beside those of infra/deployer.json"
+                f"{error}: to make or change keys, have the rights of {RIGHTS} beside those of infra/deployer.json; none of them"
+                f" reaches a key with another alias than alias/{APP}-…"
             ) from error
         raise
 

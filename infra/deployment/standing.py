@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from chalicelib.settings import APP
-from infra.lambda_platform import Platform
+from infra.commands.common import CanNot
+from infra.lambda_platform import Platform, Size
+from infra.network_rights import Network, network_of
 
 _EVENT = "-event"
 
@@ -17,7 +19,7 @@ _EVENT = "-event"
 @dataclass(frozen=True, slots=True)
 class Function:
     """A function. `version` is the checksum of what it runs, as Lambda tells it; `platform` what it runs on; `settings` are its
-    environment."""
+    environment, `network` is where it is, `size` its memory and timeout."""
 
     name: str
     arn: str
@@ -26,6 +28,8 @@ class Function:
     changed: str
     platform: Platform
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # an API key may be among them
+    network: Network = field(default_factory=Network)
+    size: Size = field(default_factory=Size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +61,29 @@ def look(session: Any, stage: str) -> Standing:
     """What stands of a stage. `session` is boto3 or a session of it. Raises botocore's ClientError."""
     functions = {each.name: each for each in _functions(session.client("lambda"), stage)}
     gateway = session.client("apigateway")
-    named = tuple(sorted(_apis(gateway)))
+    named, mine = _named_and_mine(gateway, stage)
     return Standing(
         functions,
         tuple(sorted(_rules(session.client("events"), stage))),
         tuple(sorted(_mappings(session.client("lambda"), stage), key=lambda each: each.uuid)),
-        tuple(api for api in named if _calls(gateway, api, f":function:{APP}-{stage}/invocations")),
+        mine,
         named,
     )
+
+
+def api_of(gateway: Any, stage: str) -> str:
+    """The id of the REST API that serves a stage, whoever deployed it. `gateway` is API Gateway's client; nothing else is asked.
+
+    Raises CanNot where there is none, or more than one; botocore's ClientError.
+    """
+    return only(_named_and_mine(gateway, stage)[1], stage)
+
+
+def only(apis: Sequence[str], stage: str) -> str:
+    """The one of the APIs that serve a stage. Raises CanNot where there is none, or more than one."""
+    if len(apis) != 1:
+        raise CanNot(f"{len(apis)} REST APIs serve stage {stage}{': ' if apis else ''}{', '.join(apis)}; deploy first")
+    return apis[0]
 
 
 def function_names(client: Any, stage: str) -> list[str]:
@@ -101,6 +120,11 @@ def role_is_there(iam: Any, name: str) -> bool:
     return True
 
 
+def _named_and_mine(gateway: Any, stage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    named = tuple(sorted(_apis(gateway)))
+    return named, tuple(api for api in named if _calls(gateway, api, f":function:{APP}-{stage}/invocations"))
+
+
 def _functions(client: Any, stage: str) -> Iterator[Function]:
     for page in client.get_paginator("list_functions").paginate():
         for each in page["Functions"]:
@@ -113,6 +137,8 @@ def _functions(client: Any, stage: str) -> Iterator[Function]:
                     each["LastModified"],
                     Platform(each.get("Runtime", "an image"), each.get("Architectures", ["x86_64"])[0]),
                     each.get("Environment", {}).get("Variables", {}),
+                    network_of(each),
+                    Size(each.get("MemorySize"), each.get("Timeout")),
                 )
 
 

@@ -16,6 +16,13 @@ from infra.deployment.lock import Lock
 
 _NAMED = {"AWS::DynamoDB::Table": "table", "AWS::KMS::Key": "key", "AWS::S3::Bucket": "bucket"}
 """What is told by name; of the rest how many there are."""
+_COUNTED = {
+    "AWS::CloudWatch::Alarm": "alarms",
+    "AWS::KMS::Alias": "aliases of keys",
+    "AWS::Logs::LogGroup": "log groups",
+    "AWS::Logs::MetricFilter": "metric filters",
+    "AWS::SQS::Queue": "queues",
+}
 
 
 def preview(session: Any, bucket: Bucket, stage: str) -> list[str]:
@@ -43,11 +50,19 @@ def take_down(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], No
 
 
 def kept(formation: Any, *stacks: str) -> list[str]:
-    """What the stacks still hold, a line each. Raises botocore's ClientError."""
+    """What the stacks still hold, a line each. Raises botocore's ClientError.
+
+    What was not made, or is deleted, is listed beside it: by AWS without a physical id or by its status, by moto, which makes no
+    alarms, without any name. It is left out.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_StackResourceSummary.html
+    """
     pages = [page for stack in stacks for page in formation.get_paginator("list_stack_resources").paginate(StackName=stack)]
     every = [
-        (each["ResourceType"], each.get("PhysicalResourceId", "")) for page in pages for each in page["StackResourceSummaries"]
+        (each["ResourceType"], each["PhysicalResourceId"])
+        for page in pages
+        for each in page["StackResourceSummaries"]
+        if each.get("PhysicalResourceId") and each["ResourceStatus"] != "DELETE_COMPLETE"
     ]
     named = sorted(f"kept: {_NAMED[kind]} {name}" for kind, name in every if kind in _NAMED)
-    rest = Counter(kind for kind, _ in every if kind not in _NAMED)
-    return named + [f"kept: {count} of {kind}" for kind, count in sorted(rest.items())]
+    rest = Counter(_COUNTED.get(kind, f"of {kind}") for kind, _ in every if kind not in _NAMED)
+    return named + [f"kept: {count} {words}" for words, count in sorted(rest.items())]

@@ -6,6 +6,7 @@ https://docs.aws.amazon.com/service-authorization/latest/reference/reference_pol
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -49,6 +50,36 @@ def allows(action: str, *, directly: bool = False, files: tuple[Path, ...] = (FI
     statements = [s for s in every if not directly or "CalledVia" not in json.dumps(s)]
     given = [each for s in statements for each in (s["Action"] if isinstance(s["Action"], list) else [s["Action"]])]
     return any(fnmatchcase(action, each) for each in given)
+
+
+def permits(action: str, arn: str, context: Mapping[str, str | list[str]], *files: Path) -> bool:
+    """Whether a statement allows the action on a resource, with its conditions. What the request has no value of fulfils
+    `ForAllValues` alone. None of our files denies anything.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+    """
+    return any(
+        any(fnmatchcase(action, each) for each in _list(statement["Action"]))
+        and any(fnmatchcase(arn, each) for each in _list(statement["Resource"]))
+        and all(
+            _holds(operator, _list(context.get(key, [])), _list(wanted))
+            for operator, keys in statement.get("Condition", {}).items()
+            for key, wanted in keys.items()
+        )
+        for file in files
+        for statement in json.loads(file.read_text())["Statement"]
+    )
+
+
+def _holds(operator: str, found: list[str], wanted: list[str]) -> bool:
+    quantity, _, kind = operator.rpartition(":")
+    compared = {"StringEquals": str.__eq__, "StringLike": fnmatchcase, "ArnLike": fnmatchcase}[kind]
+    fits = [any(compared(each, pattern) for pattern in wanted) for each in found]
+    return all(fits) if quantity == "ForAllValues" else any(fits)
+
+
+def _list(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
 
 
 def missing(calls: list[list[str]]) -> list[str]:

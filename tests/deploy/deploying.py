@@ -146,7 +146,7 @@ def main(project: str, second: str, stage: str) -> None:
     from infra.local import repairs
     from infra.local.aws import start_aws
     from infra.stage_settings import differences
-    from tests.deploy import first_invoice, importing, strict_aws
+    from tests.deploy import first_invoice, importing, operators_pages, strict_aws
 
     aws = start_aws(Settings.from_environment())
     repairs.install_for_deploying()
@@ -180,8 +180,8 @@ def main(project: str, second: str, stage: str) -> None:
     walk = first_invoice.Walk(operate)
     back = walk.until_deployed()
     found.append({**standing(), "delete": deleted, "gone": gone, "deploy": back, "money": [*money, keeps()]})
-    walk.on_to_the_invoice()
-    found[-1]["walk"] = {"questions": walk.questions, "answer": walk.answer}
+    operated = walk.on_to_the_invoice(lambda walk: (list(walk.questions), operators_pages.operate(walk)))
+    found[-1]["walk"] = {"questions": operated[0], "answer": walk.answer, "operated": operated[1]}
     aws.stop()
     print(json.dumps(found))
 

@@ -16,7 +16,7 @@ from infra.deployment.standing import look
 
 def dump(stage: str) -> dict[str, Any]:
     """Functions with their configuration and code, policies, mappings, rules, API, stack, alarms, and the shared record."""
-    found = look(boto3, stage)
+    found, alarms = look(boto3, stage), boto3.client("cloudwatch").get_paginator("describe_alarms").paginate()
     whole = {
         "functions": {name: _function(name) for name in sorted(found.functions)},
         "mappings": sorted(map(_mapping, boto3.client("lambda").list_event_source_mappings()["EventSourceMappings"]), key=str),
@@ -24,7 +24,7 @@ def dump(stage: str) -> dict[str, Any]:
         "apis": [_api(api) for api in found.every_api],
         "stack": _stack(f"gateway-{stage}"),
         "keys": {**_stack(f"gateway-{stage}-keys"), "alive": len(_alive())},
-        "alarms": sorted(each["AlarmName"] for each in boto3.client("cloudwatch").describe_alarms()["MetricAlarms"]),
+        "alarms": {each["AlarmName"]: _alarm(each) for page in alarms for each in page["MetricAlarms"]},
         "record": sorted(map(_entry, _recorded(stage)), key=str),
         "locks": boto3.client("s3").list_objects_v2(Bucket=bucket_of(boto3).name, Prefix="locks/").get("Contents", []),
         "tables": {name: _rows(name) for name in boto3.client("dynamodb").list_tables()["TableNames"]},
@@ -94,8 +94,11 @@ def _api(api: str) -> dict[str, Any]:
     }
 
 
+def _alarm(found: Any) -> dict[str, Any]:
+    return {key: value for key, value in found.items() if not key.endswith("Timestamp")}
+
+
 def _stack(name: str) -> dict[str, Any]:
-    """moto makes no alarms of a template: that the template is the whole one stands for them."""
     formation = boto3.client("cloudformation")
     (stack,) = formation.describe_stacks(StackName=name)["Stacks"]
     return {

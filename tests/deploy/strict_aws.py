@@ -26,6 +26,8 @@ from moto.awslambda.models import LambdaBackend
 from moto.cloudformation.exceptions import ValidationError
 from moto.cloudformation.responses import CloudFormationResponse
 
+from tests.deploy import made_alarms
+
 PACKAGE = 50 * 1024 * 1024
 _SECONDS = {"import_rest_api": 3.0, "put_rest_api": 1.0, "create_deployment": 5.0, "update_account": 20.0}
 
@@ -73,6 +75,7 @@ def be_strict() -> Clock:
     _one_mapping()
     _small_packages()
     _small_templates()
+    made_alarms.make_them()
     return clock
 
 

@@ -10,16 +10,20 @@ import yaml
 
 from infra.deploy import TEMPLATE
 from infra.deployment.key_stack import KEYS
+from infra.lambda_platform import RUNTIMES
 from tests.deploy.template_text import Loader
 
 PAGE = TEMPLATE.with_name("checkov.md")
+FILES = [TEMPLATE, KEYS, *sorted((TEMPLATE.parent / "platform").glob("*.yaml"))]
 LOSABLE = {"EventsTable", "SandboxTable"}
 
 
 @pytest.fixture(scope="module")
 def resources() -> dict[str, Any]:
-    main, keys = (yaml.load(file.read_text(), Loader=Loader)["Resources"] for file in (TEMPLATE, KEYS))  # noqa: S506 - a SafeLoader
-    return {**main, **keys}
+    every = [yaml.load(file.read_text(), Loader=Loader)["Resources"] for file in FILES]  # noqa: S506 - a SafeLoader
+    found = {name: each for resources in every for name, each in resources.items()}
+    assert len(found) == sum(map(len, every))
+    return found
 
 
 def of(resources: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -30,7 +34,14 @@ def of(resources: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def test_every_answer_is_held_here() -> None:
     answered = re.findall(r"^\| (CKV_\w+) \| [^|]+ \| [^|]{20,} \|$", PAGE.read_text(), re.MULTILINE)
-    assert answered == [f"CKV_AWS_{number}" for number in (18, 27, 28, 33, 158)]
+    assert answered == [f"CKV_AWS_{number}" for number in (18, 27, 28, 33, 158, 192)]
+
+
+def test_every_template_is_looked_at() -> None:
+    (command,) = re.findall(r"^\S+/checkov .* -f (.+)$", PAGE.read_text(), re.MULTILINE)
+    root = TEMPLATE.parents[1]
+    named = {file for pattern in command.split() for file in root.glob(pattern)}
+    assert named == set(FILES) == {*(root / "infra").rglob("*.yaml")}
 
 
 def test_18_the_archive_is_locked_versioned_and_closed(resources: dict[str, Any]) -> None:
@@ -63,3 +74,9 @@ def test_33_who_is_anybody_is_of_this_account_and_comes_by_a_service(resources: 
 
 def test_158_log_groups_have_no_key_of_ours(resources: dict[str, Any]) -> None:
     assert not [name for name, each in of(resources, "Logs::LogGroup").items() if "KmsKeyId" in each]
+
+
+def test_192_what_is_behind_the_firewall_is_python(resources: dict[str, Any]) -> None:
+    (firewall,) = of(resources, "WAFv2::WebACL").values()
+    assert [list(rule["Statement"]) for rule in firewall["Rules"]] == [["RateBasedStatement"]]
+    assert all(runtime.startswith("python") for runtime in RUNTIMES)

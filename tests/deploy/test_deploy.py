@@ -8,6 +8,7 @@ would take most of a minute and show nothing more.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.deploy import operators_pages
 from tests.deploy.conftest import ROOT, copy_project, made_once, run_python
 from tests.deploy.declared import CHALICE, consumers, function_names, function_settings, functions, schedules
 from tests.deploy.first_invoice import LINES, SAID
@@ -159,7 +161,8 @@ def test_delete_takes_down_what_chalice_made_and_says_what_it_kept(deployed: lis
     done, gone = deployed[2]["delete"], deployed[2]["gone"]
     assert (done["code"], done["wrong"]) == (0, [])
     assert [gone[part] for part in ("functions", "mappings", "schedules", "apis")] == [{}, [], [], []]
-    assert f"kept: table gateway-{STAGE}-ledger" in done["said"]
+    assert f"kept: table gateway-{STAGE}-ledger" in done["said"] and "kept: 19 queues" in done["said"]
+    assert [line for line in done["said"] if re.match(r"kept: \d+ of", line)] == []
     assert done["said"][-1] == f"stage {STAGE} is taken down; deploy brings it back with the same money"
 
 
@@ -193,3 +196,10 @@ def test_the_page_leads_from_a_clone_to_a_live_invoice(deployed: list[dict[str, 
     assert (walk["answer"].get("status"), walk["answer"].get("amount")) == ("pending", "0.01"), walk["answer"]
     assert SAID is not None
     assert (len(LINES), len(walk["questions"])) == tuple(map(int, SAID.groups()))
+
+
+@pytest.mark.parametrize("line", operators_pages.RUN)
+def test_an_operators_command_does_what_its_page_says(deployed: list[dict[str, Any]], line: str) -> None:
+    ran, said = deployed[2]["walk"]["operated"][line], operators_pages.RUN[line]
+    assert ran["code"] == (line in operators_pages.REFUSED), ran
+    assert said in "\n".join(ran["wrong" if ran["code"] else "said"]), ran

@@ -44,6 +44,9 @@ def test_a_cut_deploy_that_is_run_again_ends_as_an_uncut_one(tmp_path: Path, fir
     assert (len(cuts) > 1) is (first > 0) and operations in cuts
     stands = found["stands"]
     assert (len(stands["functions"]), len(stands["apis"]), len(stands["mappings"]), stands["locks"]) == (22, 1, 9, [])
+    assert (len(stands["alarms"]), {len(each["AlarmActions"]) for each in stands["alarms"].values()}) == (55, {1}), (
+        "all but that of demo_reset"
+    )
     assert len({each["CodeSha256"] for each in stands["functions"].values()}) == 1
     assert stands["record"] and stands["stack"]["template"].startswith("AWSTemplateFormatVersion")
 

@@ -262,6 +262,8 @@ def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPa
     for name, content in (("gateway-prod", "1"), ("gateway-prod-payout", "2"), ("gateway-prod-old", "1"), ("gateway-demo", "9")):
         make_function(name, content, **{"aws-chalice": "version=1:stage=prod:app=gateway"})
     make_function("gateway-prod-mine", "3")
+    network = {"SubnetIds": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
+    boto3.client("lambda").update_function_configuration(FunctionName="gateway-prod-payout", VpcConfig=network)
     events = boto3.client("events")
     events.put_rule(Name="gateway-prod-rates-event", ScheduleExpression="rate(1 minute)", State="DISABLED")
     events.put_rule(Name="gateway-prod-archive-event", ScheduleExpression="rate(1 minute)")
@@ -274,6 +276,8 @@ def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPa
         "gateway-prod-old is deployed, and app.py does not name it",
         "functions run 2 different versions",
         "gateway-prod-payout: it has a reserve of nothing, not of 20",
+        "gateway-prod-payout is in subnet-1, sg-1, and config.json says no network",
+        "gateway-prod has 128 megabytes, not 1024, and 3 seconds, not 29, as config.json says",
         "the rule gateway-prod-rates-event is not enabled",
         "the rule gateway-prod-archive-event starts nothing",
         "the shared record is not what stands: ",
@@ -337,7 +341,19 @@ def test_what_a_stack_keeps_is_told_by_name_where_it_is_money() -> None:
             return self
 
         def paginate(self, StackName: str) -> Any:
-            kinds = [("DynamoDB::Table", "t"), ("KMS::Key", "k"), ("S3::Bucket", "b"), ("SQS::Queue", "q"), ("SQS::Queue", "r")]
-            return [{"StackResourceSummaries": [{"ResourceType": f"AWS::{kind}", "PhysicalResourceId": n} for kind, n in kinds]}]
+            return [{"StackResourceSummaries": listed}]
 
-    assert kept(Formation(), "gateway-prod") == ["kept: bucket b", "kept: key k", "kept: table t", "kept: 2 of AWS::SQS::Queue"]
+    def one(kind: str, name: str | None, status: str = "CREATE_COMPLETE") -> dict[str, Any]:
+        physical = {} if name is None else {"PhysicalResourceId": name}
+        return {"ResourceType": kind and f"AWS::{kind}", "ResourceStatus": status, "LogicalResourceId": kind} | physical
+
+    listed = [
+        *(one("DynamoDB::Table", "t"), one("KMS::Key", "k"), one("S3::Bucket", "b"), one("SQS::Queue", "q")),
+        *(one("SQS::Queue", "r"), one("CloudWatch::Alarm", "a"), one("SNS::Topic", "n")),
+        # Not made, deleted, and what moto has no resource of.
+        *(one("SQS::Queue", None, "CREATE_FAILED"), one("DynamoDB::Table", "gone", "DELETE_COMPLETE"), one("", "")),
+    ]
+    assert kept(Formation(), "gateway-prod") == [
+        *("kept: bucket b", "kept: key k", "kept: table t"),
+        *("kept: 1 alarms", "kept: 1 of AWS::SNS::Topic", "kept: 2 queues"),
+    ]

@@ -10,6 +10,7 @@ import pytest
 
 from infra import cli
 from infra.deploy import TEMPLATE
+from tests.deploy import operators_pages
 
 DOCS = TEMPLATE.parents[1] / "docs"
 PAGES = ("deploying", "operating", "runbooks", "alarms", "aws")
@@ -51,3 +52,15 @@ def test_what_a_deploy_says_is_said_by_it() -> None:
     written = re.sub(r"\{[^{}]*\}", "…", code)
     assert len(said) >= 5
     assert [each for each in said if each not in written] == []
+
+
+def test_each_command_of_the_first_pages_is_run_by_a_test() -> None:
+    """Those of deploying and operating, in sentences too: as the page has them, or by the test that is named."""
+    pages = "\n".join((DOCS / f"{name}.md").read_text() for name in ("deploying", "operating"))
+    lines = {line.strip().partition("  #")[0].strip() for line in pages.splitlines()}
+    written = {line for line in lines if line.startswith("CLI ")} | set(re.findall(r"`(CLI [a-z][^`]+)`", pages))
+    run, elsewhere, parsed = operators_pages.RUN, operators_pages.ELSEWHERE, operators_pages.PARSED
+    assert written == run.keys() | elsewhere.keys() | parsed and len(parsed) == 1
+    for command, where in elsewhere.items():
+        file, _, name = where.partition("::")
+        assert f"def {name}(" in (DOCS.parent / file).read_text(), command

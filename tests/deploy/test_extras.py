@@ -85,6 +85,8 @@ def test_a_firewall_answers_as_the_service_does() -> None:
     assert str(rule["Action"]["Block"]["CustomResponse"]["ResponseCode"]) == ours["statusCode"]
     shown = [each["VisibilityConfig"]["SampledRequestsEnabled"] for each in (firewall, rule)]
     assert shown == [False, False], "sampled requests show keys"
+    bound = {"AggregateKeyType": "IP", "EvaluationWindowSec": 300, "Limit": {"Ref": "Requests"}}
+    assert rule["Statement"] == {"RateBasedStatement": bound} and firewall["DefaultAction"] == {"Allow": {}}
 
 
 def test_every_service_that_functions_call_has_its_way_out_of_the_network() -> None:
@@ -262,7 +264,7 @@ def test_a_network_is_not_taken_from_its_functions(
     formation: Formation, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """CloudFormation would try for half an hour, and the fixed addresses would be gone first."""
-    put_up(bucket, NETWORK)
+    assert main(["--stage", STAGE, "platform", "network", "--yes"]) == 0
     formation.outputs = {"Addresses": "192.0.2.1,192.0.2.2"}
     inside = ["gateway-prod-poll_tron"]
     monkeypatch.setattr(extras, "_inside", lambda client, stage: inside)

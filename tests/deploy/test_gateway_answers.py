@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import boto3
@@ -15,24 +16,30 @@ from infra.local.aws import LocalAws
 
 
 @pytest.fixture
-def api(aws: LocalAws) -> str:
+def api(aws: LocalAws) -> Iterator[str]:
     gateway = boto3.client("apigateway")
     made = str(gateway.create_rest_api(name="gateway")["id"])
     root = gateway.get_resources(restApiId=made)["items"][0]["id"]
     gateway.put_method(restApiId=made, resourceId=root, httpMethod="GET", authorizationType="NONE")
-    gateway.put_integration(restApiId=made, resourceId=root, httpMethod="GET", type="MOCK")
-    return made
+    function = "arn:aws:lambda:eu-central-1:1:function:gateway-prod"
+    uri = f"arn:aws:apigateway:eu-central-1:lambda:path/2015-03-31/functions/{function}/invocations"
+    gateway.put_integration(
+        restApiId=made, resourceId=root, httpMethod="GET", type="AWS_PROXY", integrationHttpMethod="POST", uri=uri
+    )
+    yield made
+    gateway.delete_rest_api(restApiId=made)
 
 
 def test_the_command_sets_every_answer_and_publishes_them(
     api: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """From a checkout that has deployed nothing, and from one whose record names an API that is gone."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STAGE", "local")  # the command sets it for its process: it is put back at the end
+    assert main(["--stage", "prod", "gateway"]) == 0
     folder = tmp_path / ".chalice" / "deployed"
     folder.mkdir(parents=True)
-    resources = [{"name": "api_handler", "resource_type": "lambda_function"}, {"resource_type": "rest_api", "rest_api_id": api}]
-    (folder / "prod.json").write_text(json.dumps({"resources": resources}))
+    (folder / "prod.json").write_text(json.dumps({"resources": [{"resource_type": "rest_api", "rest_api_id": "gone"}]}))
     for _ in range(2):
         assert main(["--stage", "prod", "gateway"]) == 0
     assert api in capsys.readouterr().out
@@ -54,4 +61,4 @@ def test_without_a_deployment_it_says_so(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STAGE", "local")
     assert main(["--stage", "prod", "gateway"]) == 1
-    assert "infra.cli --stage prod deploy" in capsys.readouterr().err
+    assert "0 REST APIs serve stage prod; deploy first\n" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The rights of roles in a network of the operator's: there where config.json has subnets, and for Lambda alone."""
+"""A network of the operator's: the rights of roles, where config.json has subnets, for Lambda alone; which functions are in it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from infra import network_rights, policies
-from infra.network_rights import rights
+from infra import lambda_platform, network_rights, policies
+from infra.deployment import check
+from infra.deployment.standing import Function, Standing
+from infra.lambda_platform import Platform, Size
+from infra.network_rights import network_of, rights
 
 
 @pytest.mark.parametrize(
@@ -47,3 +50,38 @@ def test_chalice_puts_a_stages_functions_there() -> None:
     given = {"subnet_ids": ["subnet-1", "subnet-2"], "security_group_ids": ["sg-1"]}
     config = Config(chalice_stage="prod", function_name="payout", config_from_disk={"stages": {"prod": given}})
     assert (config.subnet_ids, config.security_group_ids) == (["subnet-1", "subnet-2"], ["sg-1"])
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({}, ["gateway-prod-payout is in subnet-1, subnet-2, sg-1, and config.json says no network"]),
+        (
+            {"subnet_ids": ["subnet-2", "subnet-1"], "security_group_ids": ["sg-1"]},
+            [
+                "gateway-prod is in no network, and config.json says subnet-1, subnet-2, sg-1",
+                "gateway-prod-rates is in no network, and config.json says subnet-1, subnet-2, sg-1",
+            ],
+        ),
+        (
+            {"lambda_functions": {"payout": {"subnet_ids": ["subnet-1", "subnet-2"], "security_group_ids": ["sg-2"]}}},
+            ["gateway-prod-payout is in subnet-1, subnet-2, sg-1, and config.json says subnet-1, subnet-2, sg-2"],
+        ),
+        ({"lambda_functions": {"payout": {"subnet_ids": ["subnet-1", "subnet-2"], "security_group_ids": ["sg-1"]}}}, []),
+    ],
+)
+def test_the_check_says_which_function_is_in_another_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any], said: list[str]
+) -> None:
+    """Functions of one stage, as Lambda lists them; another's, and one that app.py does not name, are not looked at."""
+    (tmp_path / "config.json").write_text(json.dumps({"app_name": "gateway", "stages": {"prod": config}}))
+    monkeypatch.setattr(network_rights.declared, "__defaults__", (tmp_path / "config.json",))
+    there = {"VpcConfig": {"SubnetIds": ["subnet-2", "subnet-1"], "SecurityGroupIds": ["sg-1"], "VpcId": "vpc-1"}}
+    nowhere = {"VpcConfig": {"SubnetIds": [], "SecurityGroupIds": [], "VpcId": ""}}
+    listed = {"gateway-prod": {}, "gateway-prod-rates": nowhere, "gateway-prod-payout": there, "gateway-prod-mine": there}
+    functions = {
+        name: Function(name, "arn", "role", "v", "t", Platform("python3.13", "x86_64"), network=network_of(each))
+        for name, each in listed.items()
+    }
+    monkeypatch.setattr(lambda_platform, "size_of", lambda *_: Size())
+    assert sorted(check._places(Standing(functions, (), (), (), ()), "prod")) == said
