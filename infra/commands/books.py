@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from chalicelib.wiring import Services
 
 PAUSE_SECONDS = 2.0
+PAUSES_TOLD = 15
+"""Pauses after which the operator is told again what the command waits for: half a minute."""
 PATIENCE_MS = 60_000
 """How long the command waits for a network that can not be read. The schedule has more patience."""
 
@@ -72,6 +75,7 @@ def finished(wired: Services, network: Network, at: int) -> bool:
             run = wired.reconciliation_run(network)
         except (LookupError, ValueError) as error:
             raise CanNot(str(error)) from error
+        pauses = 0
         while True:
             report = wired.store.get(ComparisonReport, network=network.id)
             if report is not None and report.started_at >= at:
@@ -81,4 +85,18 @@ def finished(wired: Services, network: Network, at: int) -> bool:
             except Conflict:
                 waits = True  # the schedule is at it as well
             if waits:
+                if pauses % PAUSES_TOLD == 0:
+                    _tell(wired, network)
+                pauses += 1
                 time.sleep(PAUSE_SECONDS)
+
+
+def _tell(wired: Services, network: Network) -> None:
+    from chalicelib.domain.reconciliation import Comparison
+
+    state = wired.store.get(Comparison, network=network.id)
+    if state is None or state.trouble is None:
+        why = "it waits for blocks, to look once more where something differs, or for a comparison by the schedule"
+    else:
+        why = state.trouble
+    print(f"{network.id}: {why}. Ctrl-C leaves the comparison to the schedule.", file=sys.stderr, flush=True)

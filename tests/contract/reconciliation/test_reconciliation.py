@@ -23,6 +23,7 @@ from chalicelib.usecases.reconciliation.run import ReconciliationRun
 from chalicelib.wiring import services
 from chalicelib.workers import reconciliation as worker
 from infra.cli import main
+from infra.commands import books
 from tests.support.reconciling import THIEF, USDT, compared, run_of, sums, suspected
 from tests.support.shop import ETHER, Shop, decide, open_shop
 from tests.support.stack import Stack
@@ -397,6 +398,25 @@ def test_operators_see_it_over_http_and_at_the_command_line(shop: Shop, capsys: 
     shop.wait(86_401)
     assert run_of(shop).begin(), "every day"
     assert asked("GET").json["running"][0]["phase"] == "before"
+
+
+def test_the_command_says_what_it_waits_for(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.credit("1.5")
+    steal(shop, shop.hot().address, ETHER)
+    pauses: list[float] = []
+
+    def goes_on(seconds: float) -> None:
+        pauses.append(seconds)
+        shop.mine(20)
+        shop.wait(600)
+        shop.turn()
+
+    monkeypatch.setattr(books.time, "sleep", goes_on)
+    assert main(["--stage", "local", "reconcile", "--realm", "test", "--network", "ethereum"]) == 1
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("test:ethereum: it waits for blocks")]
+    assert pauses and len(told) == -(-len(pauses) // books.PAUSES_TOLD)
 
 
 def test_nothing_that_the_service_does_ever_shows(shop: Shop) -> None:
