@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from chalicelib.domain.screening.risk import RiskRules
+from chalicelib.domain.screening.rules import RiskRules
 
 APP = "gateway"
 USER_AGENT = APP

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib.util
 import py_compile
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from chalice.deploy import deployer
 from chalice.deploy.packager import DependencyBuilder, LambdaDeploymentPackager, Package
 from chalice.utils import UI, OSUtils
 from click import ClickException
+from packaging.requirements import Requirement
 
 from infra.commands.common import CanNot
 from infra.deployment.chalice_client import Client
@@ -69,12 +71,23 @@ class Wheels(DependencyBuilder):
         python = ["--implementation=cp", f"--python-version={abi[2]}.{abi[3:]}", "--only-binary=:all:", "--no-deps"]
         platforms = [f"--platform={each}" for each in self._get_pip_platforms(abi)]
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", *python, *platforms]
-        done = subprocess.run(
-            [*command, f"--dest={folder}", f"--requirement={requirements}"], capture_output=True, text=True, check=False
-        )
+        wanted = pinned(Path(requirements).read_text(), self._machine)
+        done = subprocess.run([*command, f"--dest={folder}", *wanted], capture_output=True, text=True, check=False)
         if done.returncode:
             said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or [done.stderr.strip()]
             raise _Refused(f"the libraries for {abi} on {self._machine} can not be had: {' '.join(said)}")
+
+
+def pinned(requirements: str, machine: str) -> list[str]:
+    """The requirements of a file that are for functions on the processor `machine`, as pip takes them on its command line.
+
+    pip would ask the marker `platform_machine` about the processor that it runs on, whatever `--platform` says.
+    https://pip.pypa.io/en/stable/cli/pip_download/#overview
+    """
+    lines = (re.sub(r"(^|\s+)#.*$", "", line).strip() for line in requirements.splitlines())
+    found = [Requirement(line) for line in lines if line]
+    applying = [each for each in found if each.marker is None or each.marker.evaluate({"platform_machine": machine})]
+    return [str(each).partition(";")[0].strip() for each in applying]
 
 
 class Packager(LambdaDeploymentPackager):

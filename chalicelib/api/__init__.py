@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
-from chalice.app import Chalice
+from chalice.app import Chalice, Request, Response
 
 VERSIONS = ("/v1", "")
 """Every endpoint answers with and without the version (decisions §1), but for pages at addresses of their own. `/api` is the
 gateway's stage and in no route."""
+_HANDLER = "app.app"
+"""The handler of the API's function, as Chalice names it; Lambda tells each function its own in the variable `_HANDLER`.
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
+"""
 
 
 def register(app: Chalice) -> None:
-    """Put the endpoints of the route table on `app`: each when its resource is first asked for, all when `app.routes` is walked."""
+    """Put the endpoints of the route table on `app`: each when its resource is first asked for, all when `app.routes` is walked.
+
+    The edge is loaded with the first request, which functions of schedules and queues never get. The API's function loads it while
+    it starts, which may be before there is a request.
+    """
+    app.register_middleware(_middleware, "http")
+    app.routes = _Routes(app)
+    if os.environ.get("_HANDLER") == _HANDLER:
+        import_module("chalicelib.api.edge")
+
+
+def _middleware(request: Request, get_response: Callable[[Request], Response]) -> Response:
     from chalicelib.api import edge
 
-    app.register_middleware(edge.middleware, "http")
-    app.routes = _Routes(app)
+    return edge.middleware(request, get_response)
 
 
 class _Routes(defaultdict[str, dict[str, Any]]):

@@ -37,9 +37,6 @@ STANDS_STILL_MS = 600_000
 MOST_TROUBLE_MS = 2 * 3600 * 1000
 """A run whose network could not be read for so long ends, and says that it is not complete."""
 
-MESSAGE_VERSION = 1
-"""Of the messages that ask for a network to be compared; another version's are dropped."""
-
 Phase = Literal["before", "walk", "again", "after", "done"]
 
 

@@ -10,21 +10,18 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.domain.ids import NetworkId, network_parts, new_id
-from chalicelib.domain.reconciliation import MESSAGE_VERSION
 from chalicelib.domain.scanning.ticks import VERSION
 from chalicelib.domain.work import Command
 from chalicelib.settings import DEAD_DELIVERIES, Settings
 from chalicelib.usecases.base import message_chains
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.queues import COMPARISON_VERSION
 
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 10
 """Messages of one SendMessageBatch."""
-AHEAD = "ahead"
-"""The attribute of a message that says how many of its chain came before it (`usecases/base/message_chains.py`); the first has
-none."""
 
 
 class SqsQueues:
@@ -108,7 +105,7 @@ class SqsQueues:
     def compare(self, network: NetworkId) -> None:
         """Ask for the comparison of a network to go on. Raises Unavailable."""
         realm, slug = network_parts(network)
-        self._send("comparisons", {"version": MESSAGE_VERSION, "realm": realm, "network": slug})
+        self._send("comparisons", {"version": COMPARISON_VERSION, "realm": realm, "network": slug})
 
     def _url(self, name: str) -> str:
         if name not in self._urls:
@@ -123,7 +120,7 @@ class SqsQueues:
         try:
             url = self._url(name)
             if ahead := message_chains.before():
-                extra["MessageAttributes"] = {AHEAD: {"DataType": "Number", "StringValue": str(ahead)}}
+                extra["MessageAttributes"] = {message_chains.AHEAD: {"DataType": "Number", "StringValue": str(ahead)}}
             self._client.send_message(QueueUrl=url, MessageBody=json.dumps(body), **extra)
         except (BotoCoreError, ClientError) as error:
             raise Unavailable(f"the queue {name} did not answer") from error

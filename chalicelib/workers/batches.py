@@ -17,7 +17,6 @@ from functools import partial
 
 from chalice.app import SQSRecord
 
-from chalicelib.store.queues import AHEAD
 from chalicelib.usecases.base import message_chains
 from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.ports.failures import TooNew
@@ -59,7 +58,9 @@ def one_by_one(records: Iterable[SQSRecord], handle: Callable[[str], object]) ->
 
 def _number(batch: Sequence[SQSRecord]) -> int:
     """The longest of the messages' chains, each with its message. One that nobody can read counts as long as they get."""
-    found = [record.to_dict().get("messageAttributes", {}).get(AHEAD, {}).get("stringValue", "0") for record in batch]
+    found = [
+        record.to_dict().get("messageAttributes", {}).get(message_chains.AHEAD, {}).get("stringValue", "0") for record in batch
+    ]
     return 1 + max((int(ahead) if ahead.isdecimal() else message_chains.MOST for ahead in found), default=0)
 
 

@@ -10,9 +10,9 @@ import time
 from functools import partial
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.reconciliation import MESSAGE_VERSION
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.retries import Each
+from chalicelib.usecases.ports.queues import COMPARISON_VERSION
 from chalicelib.wiring import services
 from chalicelib.workers.batches import fields, of_newer
 
@@ -24,7 +24,7 @@ COMPARING = 3 / 4
 
 def handle(body: str) -> None:
     """Go on as far as there is time. Safe to be asked any number of times, also late. Raises Failures."""
-    if of_newer(body, MESSAGE_VERSION):
+    if of_newer(body, COMPARISON_VERSION):
         return
     realm, slug = fields(body, "realm", "network")
     wired = services()

@@ -16,7 +16,6 @@ from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.withdrawals.steps import payout_parts
 from chalicelib.wiring import services
 from chalicelib.workers.batches import of_newer
 
@@ -72,6 +71,8 @@ def _pay(message: dict[str, Any]) -> None:
 
 def _next(network: NetworkId, message: dict[str, str]) -> None:
     """One payout of the line of `network`, if any is ready; `message` names it from then on."""
+    from chalicelib.usecases.withdrawals.steps import payout_parts
+
     line = services().payout_line
     slot = int(message.get("slot", "0"))
     work = line.take(network, slot, int(message.get("slots", "1")))

@@ -16,19 +16,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.chain import Cursor
-from chalicelib.domain.ids import NetworkId
 from chalicelib.usecases.base.clock import in_realm
-from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.retries import Each
-from chalicelib.usecases.wallets.signers import draining, quoted_for
-from chalicelib.usecases.wallets.utxos import pays_from_coins
 from chalicelib.wiring import services
 from chalicelib.workers.deadlines import Deadline
 
 if TYPE_CHECKING:
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.domain.chain import Cursor
+    from chalicelib.domain.ids import NetworkId
     from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
     from chalicelib.usecases.payouts.settlement import Settlement
     from chalicelib.usecases.scanning.mempool import MempoolScan
@@ -189,6 +186,9 @@ class Poll:
             wired.invoice_expiries.expire_due(self.network.id, until, more)
 
     def _quote_fees(self) -> None:
+        from chalicelib.usecases.base.current_wallets import wallet_of
+        from chalicelib.usecases.wallets.signers import quoted_for
+
         wired = services()
         hot = wallet_of(wired.store, self.network.id, "hot")
         if hot is not None:
@@ -212,12 +212,18 @@ def _by_family(network: Network, each: Each, more: Callable[[], bool]) -> None:
         each.take("stake", lambda: (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more))
 
 
+def _pays_from_coins(network: Network) -> bool:
+    from chalicelib.usecases.wallets.utxos import pays_from_coins
+
+    return pays_from_coins(network)
+
+
 def _undo(network: Network, each: Each, more: Callable[[], bool]) -> None:
     """Undo settled payments and given-up transactions where the chain says otherwise now."""
     wired = services()
     each.take("watch settled payments", lambda: wired.settlement(network).watch_settled(more))
     each.take("watch what was given up", lambda: wired.given_up_watching(network).work(more))
-    if not pays_from_coins(network):
+    if not _pays_from_coins(network):
         each.take("watch moved", lambda: wired.moves(network).watch(more))
 
 
@@ -225,7 +231,7 @@ def _let_rest(network: Network, each: Each, more: Callable[[], bool]) -> None:
     """End the watch over what no reorganisation reaches."""
     wired = services()
     each.take("let settled payments rest", lambda: wired.settlement(network).let_rest(more))
-    if not pays_from_coins(network):
+    if not _pays_from_coins(network):
         each.take("let moves rest", lambda: wired.moves(network).let_rest(more))
 
 
@@ -234,7 +240,7 @@ def _followed(network: Network) -> dict[str, Settlement | BundleSettlement | Coi
     wired = services()
     answers = wired.answers(network)
     payments = {"settle payments": wired.settlement(network, answers)}
-    if pays_from_coins(network):
+    if _pays_from_coins(network):
         bundles = wired.bundle_settlement(network, answers)
         return {**payments, "bundles": bundles, "coin moves": wired.coin_moves(network)}
     return {**payments, "moves": wired.moves(network)}
@@ -242,7 +248,7 @@ def _followed(network: Network) -> dict[str, Settlement | BundleSettlement | Coi
 
 def _collect(network: Network, each: Each, more: Callable[[], bool]) -> None:
     each.take("hot floor", lambda: services().hot_floor(network).look())
-    if pays_from_coins(network):
+    if _pays_from_coins(network):
         _collect_coins(network, each, more)
         return
     if network.family == "evm":
@@ -255,6 +261,8 @@ def _collect(network: Network, each: Each, more: Callable[[], bool]) -> None:
 
 def _collect_coins(network: Network, each: Each, more: Callable[[], bool]) -> None:
     """Plan what goes from deposit addresses to the hot wallet, and from there to the cold one. Of networks of coins."""
+    from chalicelib.usecases.wallets.signers import draining
+
     wired = services()
     each.take("consolidate", lambda: wired.coin_move_planning(network).look(wired.finality(network).scanned(), more))
     cold = wired.cold_coins(network)

@@ -88,11 +88,13 @@ def works() -> dict[str, str]:
     return found
 
 
-def start(package: Path, work: str, *options: str) -> tuple[float, float]:
-    """CPU milliseconds, and the process's largest memory in MB. Raises CalledProcessError; RuntimeError without a request."""
+def start(package: Path, name: str, work: str, *options: str) -> tuple[float, float]:
+    """CPU milliseconds of the work called `name`, and its process's largest memory in MB. Raises CalledProcessError; RuntimeError
+    without a request."""
     environment = {
         "PATH": os.environ["PATH"], "STAGE": "prod", "HOME": "/nonexistent", "AWS_DEFAULT_REGION": "eu-central-1",
         "AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none", "AWS_LAMBDA_FUNCTION_NAME": "gateway-prod",
+        "_HANDLER": f"app.{name.removesuffix(FIRST)}",
     }  # fmt: skip
     program = [sys.executable, "-I", "-S", "-B", *options, "-c", _TIMED.format(work=work), str(package)]
     done = subprocess.run(program, cwd=package, env=environment, capture_output=True, text=True, check=True)
@@ -110,11 +112,11 @@ def main(rounds: int = ROUNDS) -> int:
         memory, plain = dict.fromkeys(times, 0.0), dict.fromkeys(times, 0.0)
         for turn in range(rounds + 1):
             for name, work in works().items():
-                milliseconds, memory[name] = start(package, work)
+                milliseconds, memory[name] = start(package, name, work)
                 if turn:  # the first one fills the machine's file cache
                     times[name].append(milliseconds)
         for name, work in works().items():
-            plain[name], _ = start(package, work, "-X", f"pycache_prefix={folder}/none")
+            plain[name], _ = start(package, name, work, "-X", f"pycache_prefix={folder}/none")
         assert sorted(package.rglob("*")) == files, "something was written into the package"
     best = {name: min(values) for name, values in times.items()}
     for name, values in times.items():

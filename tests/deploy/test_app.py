@@ -6,6 +6,8 @@ import ast
 import json
 from typing import Any
 
+import pytest
+
 from chalicelib.settings import TABLES, Settings
 from tests.deploy.conftest import ROOT, run_python
 from tests.deploy.declared import consumers
@@ -23,10 +25,44 @@ wired.store, wired.gate, wired.queues, wired.invoices, wired.withdrawals, wired.
 print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))
 """
 
+_LATER = (
+    "pydantic", "chalicelib.domain.addresses.addresses", "chalicelib.domain.chain", "chalicelib.domain.deposits",
+    "chalicelib.domain.invoices", "chalicelib.domain.ledger", "chalicelib.domain.reconciliation", "chalicelib.domain.recovery",
+    "chalicelib.domain.refunds", "chalicelib.domain.screening.risk", "chalicelib.domain.treasury",
+    "chalicelib.domain.withdrawals", "chalicelib.store.queues",
+)  # fmt: skip
+"""What a start of the API, poll, payout and deliver does not need: `tests/bench/bench_cold_start.py` has their times."""
+
+_START = f"""
+import gc, json, os, sys
+from importlib import import_module
+os.environ["_HANDLER"], *modules = sys.argv[1:]
+import app
+for module in modules:
+    import_module(module)
+from chalicelib import wiring
+wired = wiring.services()
+wired.store, wired.gate
+loaded = [name for name in ("chalicelib.api.edge", *{_LATER!r}) if name in sys.modules]
+print(json.dumps([loaded, gc.get_threshold()[0]]))
+"""
+
 
 def test_the_api_loads_no_chain_library() -> None:
     """Neither on import nor when it builds what requests need."""
     assert json.loads(run_python(ROOT, "-c", _FIRST_REQUEST)) == []
+
+
+@pytest.mark.parametrize(
+    ("started", "loaded"),
+    [
+        (("app.app",), ["chalicelib.api.edge"]),
+        (("app.payout", *(f"chalicelib.workers.{worker}" for worker in ("payout", "poll", "deliver"))), []),
+    ],
+)
+def test_a_start_loads_what_it_needs_and_looks_for_little_garbage(started: tuple[str, ...], loaded: list[str]) -> None:
+    """The edge of requests is loaded at once where requests come, and nowhere else."""
+    assert json.loads(run_python(ROOT, "-c", _START, *started)) == [loaded, 100_000]
 
 
 def test_app_imports_its_workers_only_when_called() -> None:
@@ -34,7 +70,7 @@ def test_app_imports_its_workers_only_when_called() -> None:
     at_once = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
     at_once |= {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
     assert "chalicelib.api" in at_once
-    assert at_once <= {"__future__", "typing", "chalice", "chalice.app", "chalicelib.api", "chalicelib.settings"}
+    assert at_once <= {"__future__", "gc", "typing", "chalice", "chalice.app", "chalicelib.api", "chalicelib.settings"}
 
 
 def path_nodes(paths: list[str]) -> set[str]:

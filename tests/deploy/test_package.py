@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from infra.chalice import write_package
-from infra.commands.common import CanNot
+from infra.chalice import pinned, write_package
+from infra.lambda_platform import MACHINES
 from infra.package import LEFT_OUT, SERVICES
-from tests.deploy.conftest import copy_project, made_once, run_python, set_in_config
+from tests.deploy.conftest import ROOT, copy_project, made_once, run_python, set_in_config
 from tests.deploy.declared import API, CHALICE, function_settings, functions
 from tests.deploy.packing import ON_LAMBDAS_PLATFORM, STAGE, package
 from tests.support.first_payments import cases, payments
@@ -77,17 +77,45 @@ def test_size(packaged: Path, record_property: Any) -> None:
 
 
 @pytest.mark.sweep
-def test_for_arm64_one_library_is_missing(tmp_path: Path) -> None:
-    """Where it is, too, `lambda_architecture` may be arm64: say so in docs/operating.md. It is refused until then, by name."""
+def test_for_arm64_every_library_is_compiled_for_it(tmp_path: Path) -> None:
+    """fastecdsa has no wheel for it. bitcoinlib takes ecdsa in its place, as the next test does."""
     project = copy_project(tmp_path)
     set_in_config(project, lambda_architecture="arm64")
-    with pytest.raises(CanNot, match=r"on aarch64 can not be had: .*fastecdsa"):
-        write_package(project, STAGE)
-    pinned = project / "requirements.txt"
-    pinned.write_text("".join(line for line in pinned.read_text().splitlines(keepends=True) if "fastecdsa" not in line))
     with zipfile.ZipFile(write_package(project, STAGE)) as archive:
-        libraries = [name for name in archive.namelist() if name.endswith("aarch64-linux-gnu.so")]
-        assert len(libraries) > 10 and not [name for name in archive.namelist() if "x86_64" in name and name.endswith(".so")]
+        content = {name: archive.read(name) for name in archive.namelist()}
+    compiled = [name for name, bytes_ in content.items() if bytes_.startswith(b"\x7fELF")]
+    assert len(compiled) > 50
+    assert {int.from_bytes(content[name][18:20], "little") for name in compiled} == {MACHINES["arm64"]}
+    tags = [line for name, told in content.items() if name.endswith("dist-info/WHEEL") for line in told.decode().splitlines()]
+    assert [line for line in tags if line.startswith("Tag:") and not line.endswith(("aarch64", "-any"))] == []
+    assert "ecdsa/keys.py" in content and not [name for name in content if name.startswith("fastecdsa")]
+    pins = len(pinned((project / "requirements.txt").read_text(), "aarch64"))
+    assert len([name for name in content if name.endswith("dist-info/WHEEL")]) == pins - 1, "all but SQLAlchemy"
+    assert sum(map(len, content.values())) < UNZIPPED
+
+
+def test_each_processor_has_its_pins() -> None:
+    """Not those of the processor that packs, which pip would take."""
+    text = (ROOT / "requirements.txt").read_text()
+    x86, arm = set(pinned(text, "x86_64")), set(pinned(text, "aarch64"))
+    assert (x86 - arm, arm - x86) == ({"fastecdsa==3.0.1"}, {"ecdsa==0.19.2"})
+    assert {line.partition(";")[0] for line in text.splitlines() if "==" in line} == x86 | arm
+
+
+_WITHOUT_FASTECDSA = """
+import os, sys
+os.environ["USE_FASTECDSA"] = "false"
+os.environ.pop("SWEEP", None)
+import pytest
+failed = pytest.main(["-q", "-p", "no:cacheprovider", "tests/unit/chains/test_utxo_second_reader.py"])
+sys.exit(failed or "fastecdsa" in sys.modules or "ecdsa" not in sys.modules)
+"""
+
+
+@pytest.mark.sweep
+def test_without_fastecdsa_the_second_reader_is_the_same() -> None:
+    """The fallback that bitcoinlib has for machines without it: every test of the reader."""
+    assert "[100%]" in run_python(ROOT, "-c", _WITHOUT_FASTECDSA)
 
 
 def test_our_code_is_in_it_to_the_last_file(packaged: Path) -> None:
@@ -108,7 +136,7 @@ def test_every_module_is_compiled(packaged: Path) -> None:
 
 def test_what_is_pinned_is_in_it(packaged: Path) -> None:
     """Every pinned package, but those that `LEFT_OUT` names."""
-    pins = [line.split("==") for line in (packaged.parent / "requirements.txt").read_text().splitlines() if "==" in line]
+    pins = [line.split("==") for line in pinned((packaged.parent / "requirements.txt").read_text(), "x86_64")]
     there = {folder.name.removesuffix(".dist-info") for folder in (packaged / "unzipped").glob("*.dist-info")}
     spelt = {name.replace("-", "_").lower() for name in there}
     missing = [name for name, version in pins if f"{name.split('[')[0].replace('-', '_').lower()}_{version}" not in spelt]

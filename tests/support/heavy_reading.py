@@ -1,7 +1,7 @@
 """A process that reads blocks as the scanner does, prefix by prefix, proves what is for one address, and tells its peak memory.
 
 Arguments: the family ("two": two nodes of an EVM network, compared), the node's URL, first and last block. The
-libraries of a poll are loaded, as they are in its function.
+libraries of a poll are loaded and garbage is looked for as in its function.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import boto3
 
+import app
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.store.dynamo import DynamoStore
@@ -55,7 +56,7 @@ def reader_of(family: str, url: str) -> tuple[Any, tuple[str, ...]]:
 
 def main(family: str, url: str, first: str, last: str) -> None:
     reader, contracts = reader_of(family, url)
-    held = [boto3.client(name, region_name="eu-west-1") for name in ("dynamodb", "sqs", "kms")], DynamoStore, poll
+    held = [boto3.client(name, region_name="eu-west-1") for name in ("dynamodb", "sqs", "kms")], DynamoStore, poll, app
     loaded = peak_mb()
     number, parts, transfers, proven = int(first), 0, 0, 0
     while number <= int(last):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from chalicelib.domain.recovery.addresses import INDEXES
-
+INDEXES = 2**31
+"""Address indexes that a pool has (BIP-32 children that are not hardened). A pool whose count is past them gives out nothing."""
 STEP = 50_000
 """By how many indexes a ceiling is raised."""
 LEAST_LEFT = 25_000

@@ -38,6 +38,8 @@ PRESETS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Merchant:
+    """A merchant of this deployment. `created_at` in milliseconds since 1970."""
+
     id: MerchantId
     name: str
     created_at: int

@@ -11,9 +11,6 @@ Usage = Literal["unused", "emptied", "holding", "used"]
 """The use of an address, as the chain tells it. `unused`: none; `emptied`: used, with nothing left that we know of; `holding`: has
 something now; `used`: blocks paid it, and its balance is unknown."""
 
-INDEXES = 2**31
-"""Address indexes that a pool has (BIP-32 children that are not hardened). A pool whose count is past them gives out nothing."""
-
 
 @dataclass(frozen=True, slots=True)
 class Restore:

@@ -13,6 +13,7 @@ from statistics import median_low
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.screening.rules import RiskRules
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.limits import DAY_MS, booked, used
 
@@ -49,20 +50,9 @@ _COMMON = re.compile(r"0x|(?:bc|tb|bcrt|ltc|tltc|rltc)1.|.")
 
 
 @dataclass(frozen=True, slots=True)
-class RiskRules:
-    """The deployment's risk rules. Below `usd` (US dollars) neither a new address nor an unusual amount counts; without a rate
-    both always do. From a score of `threshold` on the operator has to approve. `per_hour`, `per_day`: payments of a coin to new
-    addresses. `failures`: payments to an address that failed on the chain within a day."""
-
-    usd: int = 1000
-    threshold: int = 60
-    per_hour: int = 100
-    per_day: int = 300
-    failures: int = 3
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
+    """One rule that a withdrawal met, and its part of the score."""
+
     name: FindingName
     weight: int
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import Realm, network_parts
 from chalicelib.domain.kill_switch import PaymentSwitch
@@ -23,6 +23,9 @@ from chalicelib.usecases.ports.changes import Absent, Change, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
+
+if TYPE_CHECKING:
+    from chalicelib.domain.addresses.addresses import Wallet
 
 log = logging.getLogger(__name__)
 

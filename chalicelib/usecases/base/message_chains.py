@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 MOST = 10
 """Messages of one chain. A withdrawal's longest are eight: told, paid, told, delivered, and four retries."""
+AHEAD = "ahead"
+"""The attribute of a message that says how many of its chain came before it; the first has none."""
 _ahead: ContextVar[int] = ContextVar("messages_before", default=0)
 
 

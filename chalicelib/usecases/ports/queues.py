@@ -8,6 +8,9 @@ from typing import Protocol
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.work import Command
 
+COMPARISON_VERSION = 1
+"""Of the messages that ask for a network to be compared; another version's are dropped."""
+
 
 class Queues(Protocol):
     """Wake-up calls. Losing one delays, it never loses: the work is in the store."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from chalicelib.domain.addresses.index_pools import Indexes, IndexPool
-from chalicelib.domain.catalogue.catalogue import Catalogue
-from chalicelib.domain.ids import Realm
-from chalicelib.domain.work import Work, WorkKind
-from chalicelib.usecases.ports.changes import Change
+if TYPE_CHECKING:
+    from chalicelib.domain.addresses.index_pools import Indexes, IndexPool
+    from chalicelib.domain.catalogue.catalogue import Catalogue
+    from chalicelib.domain.ids import Realm
+    from chalicelib.domain.work import Work, WorkKind
+    from chalicelib.usecases.ports.changes import Change
 
 R = TypeVar("R")
 

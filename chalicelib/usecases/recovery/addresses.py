@@ -27,10 +27,10 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.domain.addresses.addresses import Address, Watched, family_key, watched_key
-from chalicelib.domain.addresses.index_pools import IndexPool, pool_name
+from chalicelib.domain.addresses.index_pools import INDEXES, IndexPool, pool_name
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_parts, new_id
-from chalicelib.domain.recovery.addresses import INDEXES, Restore, Usage
+from chalicelib.domain.recovery.addresses import Restore, Usage
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.addresses.index_ceilings import IndexCeilings
 from chalicelib.usecases.base.network_context import NetworkContext

@@ -15,7 +15,8 @@ from chalicelib.domain.addresses.addresses import Watched, payees_place, watched
 from chalicelib.domain.catalogue.catalogue import Catalogue, Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import asset_parts
-from chalicelib.domain.screening.risk import Assessment, Case, Payees, PaymentHistory, RiskRules, judge, mark_of
+from chalicelib.domain.screening.risk import Assessment, Case, Payees, PaymentHistory, judge, mark_of
+from chalicelib.domain.screening.rules import RiskRules
 from chalicelib.domain.withdrawals.limits import DAY_MS
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.deposits.deposits import Deposit
+from typing import TYPE_CHECKING
+
 from chalicelib.domain.treasury.hot_utxos import HeldCoin, HeldCoins
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.lookup import wallet_at
+
+if TYPE_CHECKING:
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.domain.deposits.deposits import Deposit
 
 
 def pays_from_coins(network: Network) -> bool:

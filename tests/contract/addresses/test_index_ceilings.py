@@ -11,9 +11,8 @@ import pytest
 
 from chalicelib import wiring
 from chalicelib.domain.addresses.addresses import Address
-from chalicelib.domain.addresses.index_pools import ALARM_LEFT, LEAST_LEFT, STEP, IndexPool
+from chalicelib.domain.addresses.index_pools import ALARM_LEFT, INDEXES, LEAST_LEFT, STEP, IndexPool
 from chalicelib.domain.ids import tenant_id
-from chalicelib.domain.recovery.addresses import INDEXES
 from chalicelib.store.ceilings import SsmCeilings
 from chalicelib.usecases.addresses.addresses import INDEX_RANGE
 from chalicelib.usecases.ports.changes import Conflict

@@ -18,7 +18,7 @@ from chalicelib.domain.catalogue.rates import Rate, Rates
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import network_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.screening.risk import RiskRules
+from chalicelib.domain.screening.rules import RiskRules
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.fee_budget import MICROS, FeesBorne

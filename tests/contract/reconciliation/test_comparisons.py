@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.ids import NetworkId, network_id
-from chalicelib.domain.reconciliation import EVERY_MS, MESSAGE_VERSION, Comparison, ComparisonReport
+from chalicelib.domain.reconciliation import EVERY_MS, Comparison, ComparisonReport
 from chalicelib.domain.scanning.internal_transfers import ReconcileRound
 from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.queues import COMPARISON_VERSION
 from chalicelib.usecases.scanning.internal_transfers import DAY_MS, InternalTransfers
 from chalicelib.wiring import services
 from chalicelib.wiring.reconciliation import ReconciliationWiring
@@ -41,7 +42,7 @@ def asked(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> list[NetworkId]:
 
 
 def message(slug: str, **other: Any) -> str:
-    return json.dumps({"version": MESSAGE_VERSION, "realm": "test", "network": slug, **other})
+    return json.dumps({"version": COMPARISON_VERSION, "realm": "test", "network": slug, **other})
 
 
 def reports() -> dict[str, ComparisonReport]:
@@ -79,12 +80,12 @@ def test_a_message_that_comes_twice_or_late_does_nothing(shop: Shop, asked: list
 
 
 def test_a_message_of_another_version_is_dropped(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
-    compare.handle(message("ethereum", version=MESSAGE_VERSION + 1))
+    compare.handle(message("ethereum", version=COMPARISON_VERSION + 1))
     compare.handle(message("dogecoin"))
     compare.handle(message("ethereum", realm="demo"))
     assert reports() == {} and caplog.text.count("a message of another version is dropped") == 1
     with pytest.raises(ValueError, match="a message needs"):
-        compare.handle(json.dumps({"version": MESSAGE_VERSION}))
+        compare.handle(json.dumps({"version": COMPARISON_VERSION}))
 
 
 def test_a_queue_that_fails_for_one_network_keeps_no_other_waiting(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

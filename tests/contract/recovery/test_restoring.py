@@ -21,9 +21,9 @@ from chalicelib import wiring
 from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID, account_xpubs
 from chalicelib.domain.addresses.addresses import Address, Watched, Xpub
-from chalicelib.domain.addresses.index_pools import STEP
+from chalicelib.domain.addresses.index_pools import INDEXES, STEP
 from chalicelib.domain.ids import MerchantId, tenant_id
-from chalicelib.domain.recovery.addresses import INDEXES, Restore
+from chalicelib.domain.recovery.addresses import Restore
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit

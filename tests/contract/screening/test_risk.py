@@ -10,7 +10,8 @@ import pytest
 
 from chalicelib.domain.addresses.addresses import payees_place
 from chalicelib.domain.catalogue.catalogue import Coin
-from chalicelib.domain.screening.risk import Payees, PaymentHistory, RiskRules, mark_of
+from chalicelib.domain.screening.risk import Payees, PaymentHistory, mark_of
+from chalicelib.domain.screening.rules import RiskRules
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.store.dynamo import DynamoStore

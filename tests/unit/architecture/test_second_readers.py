@@ -10,8 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARIES = {
-    "web3", "eth_account", "eth_keys", "eth_utils", "eth_abi", "eth_hash", "hexbytes", "bitcoinlib", "fastecdsa", "sqlalchemy",
-    "tronpy", "google",
+    "web3", "eth_account", "eth_keys", "eth_utils", "eth_abi", "eth_hash", "hexbytes", "bitcoinlib", "fastecdsa", "ecdsa",
+    "sqlalchemy", "tronpy", "google",
 }  # fmt: skip
 MAY = {f"chains/{family}/second_reader.py" for family in ("evm", "utxo", "tron")} | {"chains/tron/schema.py"}
 SIGN = {f"wiring/{module}.py" for module in ("payouts", "moves", "stakes", "coin_moves")}

@@ -20,10 +20,10 @@ from chalicelib.domain.screening.risk import (
     Payee,
     Payees,
     PaymentHistory,
-    RiskRules,
     judge,
     mark_of,
 )
+from chalicelib.domain.screening.rules import RiskRules
 from chalicelib.domain.withdrawals.approvals import Approval, ApprovalSignature
 from chalicelib.domain.withdrawals.limits import DAY_MS
 from chalicelib.store.codec import plain, shaped
