@@ -239,7 +239,7 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
             problems += [problem for problem in wrong if problem.field not in twice]
             if ctx.caller is not None:
                 named = frozenset(problem.field.split(".")[0] for problem in wrong)
-                problems += cast(Any, route.body).judged(ctx, sent, named)
+                problems += cast(Any, route.body).problems_of(ctx, sent, named)
             arguments.append(parsed)
     problems += wrong_query
     if query is not None and not query.for_body:

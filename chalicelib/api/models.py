@@ -34,7 +34,7 @@ class Request(BaseModel):
         return []
 
     @classmethod
-    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    def problems_of(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         """Problems that take more than the catalogue to see, such as the spelling of addresses; nothing is looked up for them.
 
         Only of fields that are not in `wrong`: whoever corrects everything that is told is not told of another one.

@@ -8,7 +8,7 @@ That is none until the process has seen another one, so only a list's first requ
 each span of each window has a counter of its own (`n_minute_29400000`), so that a new span begins without a further call.
 
 Items: `key#<sha256>` / `-` holds the key as it is enforced, its limits and its counters. The record that is listed and changed
-lies beside it (`schema.py`); a change writes both in one transaction (`Enforce`), so the next request is judged by it.
+lies beside it (`schema.py`); a change writes both in one transaction (`Enforce`), so the next request is checked by it.
 
 The demo's keys are published: one caller could use up a key's limit for the whole world. There the counters are those of the key
 and of the caller (`n_minute_s17_29400000`), who is one of a bounded number that addresses are spread over.

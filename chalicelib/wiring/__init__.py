@@ -126,7 +126,7 @@ class Services:
     releases = Of(lambda wiring: wiring.deposits.releases)
 
     withdrawals = Of(lambda wiring: wiring.withdrawals.withdrawals)
-    expansion = Of(lambda wiring: wiring.withdrawals.expansion)
+    batch_maker = Of(lambda wiring: wiring.withdrawals.batch_maker)
     approvals = Of(lambda wiring: wiring.withdrawals.approvals)
     whitelist = Of(lambda wiring: wiring.withdrawals.whitelist)
     fee_budgets = Of(lambda wiring: wiring.withdrawals.fee_budgets)

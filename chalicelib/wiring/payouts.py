@@ -43,6 +43,7 @@ class PayoutWiring:
         from chalicelib.usecases.payouts.attempts import PayoutParts
         from chalicelib.usecases.payouts.checks import PayoutChecks
         from chalicelib.usecases.payouts.fees import PayoutFees
+        from chalicelib.usecases.payouts.replacement_fees import ReplacementFees
 
         parts, chains, outgoing = self._parts, self._chains, self._transactions
         store, rules, clock = parts.store, parts.rules, parts.realm_clock
@@ -52,10 +53,9 @@ class PayoutWiring:
             clock,
             self._custody.signer,
             PayoutChecks(store, rules, clock, self._screening.risk, parts.rates),
-            PayoutFees(store, parts.rates),
+            ReplacementFees(store, rules, PayoutFees(store, parts.rates), outgoing.renewals),
             self._withdrawals.fee_budgets,
             parts.rates,
-            outgoing.renewals,
         )
         signing = outgoing.account_signing(chains.second_readers.accounts)
         return Payouts(shared, chains.payer, chains.reader, self.bundle_payouts, signing)

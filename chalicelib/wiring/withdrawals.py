@@ -26,10 +26,10 @@ class WithdrawalWiring:
 
         parts = self._parts
         charged = parts.settings.merchant_pays_fees
-        return Withdrawals(parts.store, parts.rules, parts.realm_clock, self.expansion, parts.rates, charged)
+        return Withdrawals(parts.store, parts.rules, parts.realm_clock, self.batch_maker, parts.rates, charged)
 
     @cached_property
-    def expansion(self) -> BatchMaker:
+    def batch_maker(self) -> BatchMaker:
         from chalicelib.usecases.withdrawals.batches import BatchMaker
 
         return BatchMaker(self._parts.store, self._parts.realm_clock)

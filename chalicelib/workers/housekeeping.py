@@ -39,4 +39,4 @@ def _sweep_payouts(network: NetworkId) -> None:
 
 def _sweep_batches(network: NetworkId) -> None:
     with in_realm(network_parts(network)[0]):
-        services().expansion.sweep(network)
+        services().batch_maker.sweep(network)

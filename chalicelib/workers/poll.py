@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SECONDS = 30.0
-"""How long one run may begin new work, all realms together; what it has begun ends well within the function's 60 seconds."""
+"""How long one run may begin new work, all realms together; what it has started ends well within the function's 60 seconds."""
 CREDITING = 2 / 3
 """The part of it that crediting may take, all realms together: the rest is for what is out, also in a long catch-up."""
 SCANNING = 3 / 4

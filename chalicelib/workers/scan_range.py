@@ -15,7 +15,7 @@ from chalicelib.workers.batches import fields, of_newer
 log = logging.getLogger(__name__)
 
 SECONDS = 30.0
-"""How long one call may begin new work; what it has begun ends well within the function's 60 seconds."""
+"""How long one call may begin new work; what it has started ends well within the function's 60 seconds."""
 
 
 def handle(body: str) -> None:

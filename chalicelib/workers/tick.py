@@ -23,7 +23,7 @@ from chalicelib.workers.deadlines import Deadline
 log = logging.getLogger(__name__)
 
 SECONDS = 12.0
-"""How long one tick may begin new work; what it has begun ends within the function's 30 seconds. A lease is taken for dead after
+"""How long one tick may begin new work; what it has started ends within the function's 30 seconds. A lease is taken for dead after
 60."""
 SCANNING = 1 / 2
 READING = 1 / 2

@@ -109,7 +109,7 @@ def _traced(wired: Services, network: Network, since: int, from_block: int | Non
         raise CanNot(str(error)) from error
     if from_block is None and wired.store.get(Cursor, network=network.id) is None:
         return []  # never scanned, so nothing was ever booked that could be paid from
-    wired.expansion.sweep(network.id)
+    wired.batch_maker.sweep(network.id)
     tracing.trace(since, from_block)
     scanner.advance(_always)
     for settle in (wired.settlement(network).watch_settled, wired.settlement(network).follow, wired.moves(network).follow):

@@ -51,6 +51,7 @@ from chalicelib.usecases.payouts.bundle_parts import BundleParts
 from chalicelib.usecases.payouts.bundle_signing import SignedBundle
 from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.usecases.payouts.fees import PayoutFees
+from chalicelib.usecases.payouts.replacement_fees import ReplacementFees
 from chalicelib.usecases.ports.accounts import FeeEstimate
 from chalicelib.usecases.ports.signing import Signature
 from chalicelib.usecases.transactions.accounts.signing import AccountSigning
@@ -124,7 +125,7 @@ def account(slug: str, token: bool) -> Case:
     reader: Any = TronSecondReader() if slug == "tron" else EvmSecondReader(network.chain_id or 0, evm.terms)
     second: Any = Metered(seconds, reader)
     signer, checks, fees = LocalSigner(keys), PayoutChecks(store, RULES, Clock(), NONE, no_rates), PayoutFees(store, no_rates)
-    parts = PayoutParts(store, RULES, Clock(), signer, checks, fees, NONE, no_rates, RenewalRules())
+    parts = PayoutParts(store, RULES, Clock(), signer, checks, ReplacementFees(store, RULES, fees, RenewalRules()), NONE, no_rates)
     engine = AccountSigning(store, RULES, Clock(), NONE, RenewalRules(), NONE, lambda _: second)
     number = 0
 

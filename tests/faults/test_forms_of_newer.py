@@ -11,7 +11,7 @@ import pytest
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId, TenantId
-from chalicelib.domain.reconciliation import MESSAGE_VERSION, Comparison, ComparisonReport
+from chalicelib.domain.reconciliation import Comparison, ComparisonReport
 from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.webhooks.endpoints import EventRecord, event_record
 from chalicelib.domain.webhooks.events import Event
@@ -19,6 +19,7 @@ from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Command, OutboxRow, outbox_id
 from chalicelib.store.newer import NOTHING, Newer, Unknown
 from chalicelib.usecases.ports.changes import Conflict, Emit
+from chalicelib.usecases.ports.queues import COMPARISON_VERSION
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.scanning.reorganisations import Reorganisations
 from chalicelib.usecases.webhooks.relay import Relay
@@ -208,7 +209,7 @@ def test_an_order_in_a_newer_form(world: World, caplog: pytest.LogCaptureFixture
 
 def compared(slug: str) -> bool | None:
     """Whether the ledger and the chain agree; None where they could not be compared."""
-    compare.handle(json.dumps({"version": MESSAGE_VERSION, "realm": "test", "network": slug}))
+    compare.handle(json.dumps({"version": COMPARISON_VERSION, "realm": "test", "network": slug}))
     found = services().store.get(ComparisonReport, network=f"test:{slug}")
     return None if found is None else found.clean
 

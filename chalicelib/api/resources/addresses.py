@@ -68,7 +68,7 @@ class AddressCreate(Request):
         return []
 
     @classmethod
-    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    def problems_of(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         role = ROLE_OF.get(str(sent.get("type", "user")))
         address = sent.get("address")
         if "type" in wrong or role is None or (role != "user" and ctx.key.level != "admin"):

@@ -131,7 +131,7 @@ class CoinCreate(CoinSettings):
     contract_address: ContractAddress | None = None
 
     @classmethod
-    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    def problems_of(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         return _no_contract(ctx, sent, wrong)
 
 
@@ -142,7 +142,7 @@ class CoinPrecreate(CamelRequest):
     network: NetworkSlug
 
     @classmethod
-    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    def problems_of(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         return _no_contract(ctx, sent, wrong)
 
 

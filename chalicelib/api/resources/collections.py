@@ -43,7 +43,7 @@ def _of_realm(ctx: Ctx, id: str) -> list[Collection]:
 COLLECTIONS = Listing(
     "collections",
     (
-        time("createdAt", lambda r, _: r.created_at, "When it was begun.").known_as("created_at").indexed("time"),
+        time("createdAt", lambda r, _: r.created_at, "When it was started.").known_as("created_at").indexed("time"),
         text("id", lambda r, _: r.id, "The collection's id.", sortable=False),
         choice("status", lambda r, _: r.state, STATES, "How far it is.").indexed("status"),
         text("reason", lambda r, _: r.reason, "What it waits for, or why it is parked."),

@@ -43,7 +43,7 @@ class GreyListAdd(Request):
     reason: Reason | None = None
 
     @classmethod
-    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    def problems_of(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         return misspelled(ctx, sent, wrong)
 
 
@@ -54,7 +54,7 @@ class GreyListRemove(Request):
     address: AddressText | None = None
 
     @classmethod
-    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    def problems_of(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         return misspelled(ctx, sent, wrong)
 
 

@@ -140,7 +140,7 @@ class SettingsChange(Request):
         return [replace(problem, field="shop") for problem in empty]
 
     @classmethod
-    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    def problems_of(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         return problems_of(sent.get("shop"), allow_private=ctx.services.settings.webhooks_private)
 
 
@@ -184,7 +184,7 @@ def change_settings(ctx: Ctx, body: SettingsChange) -> Answer:
     turning `whitelist_enforced` on needs `required_signatures` of the present signers: a key alone must not be able to switch
     off what protects from stolen keys, nor to lock the merchant out. The text to sign is what the refusal shows: send the
     change without signatures first. `threshold_amount` is in coin units, whichever the coin, and compared with all that was
-    withdrawn of the coin in 24 hours without signatures. Withdrawals that wait already are judged by the configuration of their
+    withdrawn of the coin in 24 hours without signatures. Withdrawals that wait already are checked by the configuration of their
     creation. While `whitelist_enforced` is on, refunds and payout links go to any address, up to `refundDailyLimitUSD`; the text
     to sign has it where it is not 0.
 

@@ -117,7 +117,7 @@ def get_merchant(ctx: Ctx) -> Answer:
 def change_merchant(ctx: Ctx, body: MerchantChange) -> Answer:
     """While a merchant is suspended its API keys are refused (`INSUFFICIENT_PERMISSIONS`, with a message that says so), nobody
     makes keys for it, and its withdrawals wait as `pending` with `pending_reason: suspended`. Money that arrives is credited, its
-    webhooks are sent, and what was begun goes on to its end. Resumed, its keys are let in again, and its withdrawals go on within
+    webhooks are sent, and what was started goes on to its end. Resumed, its keys are let in again, and its withdrawals go on within
     a few minutes.
 
     A production key suspends the merchant in both environments, and resumes it in both; a test key in its sandbox alone. The same

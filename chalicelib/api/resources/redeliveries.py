@@ -92,7 +92,7 @@ def redeliver_time(ctx: Ctx, body: Redeliver) -> Answer:
     or not registered yet, or the latest one ended `dead` or `cancelled`. With `all`, what was delivered is sent again, too. What is
     still waiting is left to its own way by both. Test events are not sent again.
 
-    One job runs per endpoint at a time, and 24 are begun in 24 hours: another one is `VALIDATION_ERROR`, and so is a disabled
+    One job runs per endpoint at a time, and 24 are started in 24 hours: another one is `VALIDATION_ERROR`, and so is a disabled
     endpoint. For a paused one the deliveries are made and held. A job ends, `cancelled`, when its endpoint is deleted or disabled.
     """
     wanted = Wanted(body.from_, body.to, body.which, None if body.events is None else tuple(body.events))

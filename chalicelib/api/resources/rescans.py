@@ -70,7 +70,7 @@ def list_rescans(ctx: Ctx, query: ListQuery) -> Answer:
     summary="How far a rescan is", answer="networks.Rescan",
 )  # fmt: skip
 def get_rescan(ctx: Ctx) -> Answer:
-    """`status` is `pending` (not begun), `running`, or `completed`."""
+    """`status` is `pending` (not started), `running`, or `completed`."""
     network = known_network(ctx.catalogue, ctx.path["network"])
     return Answer(rescanned(ctx.services.rescans.get(network.id, ctx.param("id"))))
 

@@ -16,7 +16,7 @@ from chalicelib.domain.scanning.node_reports import NetworkReport, NodeReport
 from chalicelib.domain.times import iso
 
 Scanned = tuple[Network, Cursor | None]
-"""A network and how far it is scanned; None where scanning has not begun."""
+"""A network and how far it is scanned; None where scanning has not started."""
 
 BLOCKS = Listing(
     "last blocks",
@@ -93,7 +93,7 @@ def _node(node: NodeReport) -> dict[str, Any]:
 
 
 def cursors(ctx: Ctx, networks: list[Network]) -> list[Cursor | None]:
-    """How far each is scanned, None where scanning has not begun."""
+    """How far each is scanned, None where scanning has not started."""
     return ctx.services.store.get_many([(Cursor, {"network": network.id}) for network in networks])
 
 

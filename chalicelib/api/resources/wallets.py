@@ -54,7 +54,7 @@ class ServiceWalletCreate(CamelRequest):
     ] = None
 
     @classmethod
-    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    def problems_of(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         role = ROLE_OF.get(str(sent.get("type")))
         return [] if role is None or "type" in wrong else wallet_problems(ctx, role, sent, wrong)
 

@@ -57,7 +57,7 @@ class WebhookCreate(Request):
     secret: Annotated[Any, _SECRET] = None
 
     @classmethod
-    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    def problems_of(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         return _problems(ctx, {name: sent[name] for name in ("url", "events", "secret") if name in sent})
 
 
@@ -81,7 +81,7 @@ class WebhookUpdate(Request):
         return [FieldProblem("enabled", enabled, ("contradicts status: send one of the two",))]
 
     @classmethod
-    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    def problems_of(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         return _problems(ctx, {name: sent[name] for name in ("url", "events") if sent.get(name) is not None})
 
     def wants(self) -> EndpointStatus | None:
@@ -99,7 +99,7 @@ class SecretRotate(Request):
     secret: Annotated[Any, _SECRET] = None
 
     @classmethod
-    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    def problems_of(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         return _problems(ctx, {"secret": sent.get("secret")})
 
 

@@ -26,10 +26,10 @@ _NO_FUNDS = re.compile(
 
 _NO_CONTRACT = re.compile(r"no contract|smart contract is not exist|not a smart contract", re.IGNORECASE)
 
-Verdict = Literal["taken", "refused", "no funds", "unknown"]
+Outcome = Literal["taken", "refused", "no funds", "unknown"]
 
 
-def verdict(answer: Mapping[str, Any]) -> tuple[Verdict, str]:
+def outcome(answer: Mapping[str, Any]) -> tuple[Outcome, str]:
     """The class of an answer to wallet/broadcasttransaction, and the node's words."""
     code = answer.get("code")
     if (answer.get("result") is True and code in (None, "SUCCESS")) or code == "DUP_TRANSACTION_ERROR":

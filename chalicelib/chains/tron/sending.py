@@ -93,17 +93,17 @@ class Sending:
         unsigned, signature = transactions.disassemble(raw)
         txid = unsigned.txid
         answer = self.sure(lambda: row(self.node.call("wallet/broadcasttransaction", unsigned.json(signature)), "an answer"))
-        verdict, said = refusals.verdict(answer)
-        if verdict == "taken":
+        outcome, said = refusals.outcome(answer)
+        if outcome == "taken":
             if answer.get("txid", txid) != txid:
                 raise Unavailable(f"{self.network.slug}: the node answers with the id of another transaction")
             return
         # One that is in a block long since is refused as expired, and for any other reason.
         if self.sure(lambda: bool(row(self.node.call("wallet/gettransactioninfobyid", {"value": txid}), "an info"))):
             return
-        if verdict == "no funds":
+        if outcome == "no funds":
             raise InsufficientFunds(said)
-        if verdict == "refused":
+        if outcome == "refused":
             raise Refused(said)
         raise Unavailable(f"{self.network.slug}: the node does not take it: {said}")
 

@@ -82,7 +82,7 @@ class Wallet:
 
     `public_key` is the uncompressed point without its 0x04 prefix, as hex (64 bytes); empty for a cold wallet.
 
-    Of hot wallets a network may have several, each in a `slot` of its own, so that several payouts are begun side by side. Slot 0
+    Of hot wallets a network may have several, each in a `slot` of its own, so that several payouts are started side by side. Slot 0
     is where all wallets were before there were slots, and the one that every other role has.
     """
 

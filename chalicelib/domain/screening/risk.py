@@ -239,7 +239,7 @@ class Case:
         return today + self.units > UNUSUAL_TIMES * before and self.large(today + self.units)
 
 
-def judge(case: Case, rules: RiskRules, now: int) -> tuple[Finding, ...]:
+def findings_of(case: Case, rules: RiskRules, now: int) -> tuple[Finding, ...]:
     """The findings against a payment. Payments to new addresses within a day count together: many small ones are a large one."""
     history, new = case.history, case.new(now)
     found: list[FindingName] = []

@@ -20,7 +20,7 @@ PAGE = 100
 KEPT_MS = KEEP_SECONDS * 1000
 """How long events are kept."""
 MOST_JOBS, JOBS_MS = 24, 86_400_000
-"""Jobs that one endpoint can have begun within so many milliseconds: each can bring all events of 30 days."""
+"""Jobs that one endpoint can have started within so many milliseconds: each can bring all events of 30 days."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Open work of the kind `payout` lies in the lane of its network. Its `order` is one of four, so that each part is read by itself:
 
-* `line<merchant>@<time>`: ready to be begun or resumed. A page reads one merchant's, and the next merchant's is one more page.
+* `line<merchant>@<time>`: ready to be started or resumed. A page reads one merchant's, and the next merchant's is one more page.
 * `wait<merchant>@<time>`: no worker takes it before that time, whatever the reason.
 * `work<merchant>@<time of creation>`: in flight, and cut short. It is asked for by name: its nonce holds up all others.
 * digits alone: from before there was a line. The sweep puts it in.

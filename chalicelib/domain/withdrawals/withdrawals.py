@@ -82,7 +82,7 @@ class Withdrawal:
     decided. `fee_wait` is there once it has waited with the reason `fees`. `borne` is what of its fee counts towards the merchant's
     fee budget, `uncharged` what collecting costs, in units of `fee_asset`, where its address was known as ours only when it began.
     `line` is where its open payout stands (`domain.withdrawals.payout_line`); None in records from before there was a line.
-    `slot` is that of the hot wallet it was begun with, `from_address`: the address decides which key signs, the slot only which
+    `slot` is that of the hot wallet it was started with, `from_address`: the address decides which key signs, the slot only which
     group its commands are in. `repays` is the refund or payout link that it pays, None for any other withdrawal. `worth` is what it
     was worth when it was first confirmed, None where nobody knew a rate.
     """

@@ -65,8 +65,8 @@ def rests_on(store: Store, realm: Realm) -> list[Change]:
 
 
 def rests_on_tables(store: Store, realm: Realm) -> list[Change]:
-    """The condition for a transaction that stores the signature of a move, or allots it a nonce: no point-in-time restore has begun
-    since, and nobody has touched the switch. Moves go on while payments are stopped. Read before signing.
+    """The condition for a transaction that stores the signature of a move, or allots it a nonce: no point-in-time restore has
+    started since, and nobody has touched the switch. Moves go on while payments are stopped. Read before signing.
 
     Raises PaymentsStopped, Unavailable.
     """

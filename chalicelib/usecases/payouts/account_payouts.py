@@ -4,7 +4,7 @@ Of networks of accounts, that is: those of coins pay several withdrawals in one 
 
 What a crash leaves is always one of these, and `pay` goes on from it:
 
-* pending: nothing was begun. The grey list is asked once more; where the address has come to it, the operator decides first.
+* pending: nothing was started. The grey list is asked once more; where the address has come to it, the operator decides first.
 * processing, no order: nothing was allotted. The next nonce and the order are taken in one transaction (money rule 6).
 * an order without signed bytes: the same unsigned bytes are signed; of two workers that sign, one stores its signature.
 * signed bytes stored (broadcasting): they alone are ever sent, as often as it takes (money rule 5).
@@ -73,7 +73,7 @@ class Payouts:
 
     def pay(self, tenant: TenantId, withdrawal_id: str, slot: int = 0, *, handed: bool = False) -> Outcome:
         """Bring a withdrawal as far as its broadcast. Safe to call at any time, twice, at once. `slot`: of the hot wallet that
-        pays where it is not begun yet; `handed`: another one has handed it over.
+        pays where it is not started yet; `handed`: another one has handed it over.
 
         "done" means that nothing is left for this function; "waiting" that approval or liquidity is missing, or that the node
         refused for now. Raises Unavailable, OrderMismatch, Conflict: to be called again later.
@@ -99,7 +99,7 @@ class Payouts:
         return "done" if begun.status in FINAL else self._go_on(network, begun)
 
     def _go_on(self, network: Network, withdrawal: Withdrawal) -> Outcome:
-        """With one that was begun: build its order, sign it, send it."""
+        """With one that was started: build its order, sign it, send it."""
         order = self._store.get(PaymentOrder, id=order_id(withdrawal))
         demand_known(order)
         if withdrawal.status == "confirming" and (order is None or not order.renew):
@@ -116,7 +116,7 @@ class Payouts:
         return self._broadcast(attempts)
 
     def _begun_with(self, network: Network, withdrawal: Withdrawal, order: PaymentOrder | None) -> Wallet:
-        """The wallet that it was begun with, which may have been replaced since."""
+        """The wallet that it was started with, which may have been replaced since."""
         if order is not None and order.wallet != withdrawal.from_address:
             log.error("ALARM %s: order %s differs from what was approved in wallet", network.id, order.id)
             raise OrderMismatch(f"order {order.id} names another wallet than the withdrawal was begun with")

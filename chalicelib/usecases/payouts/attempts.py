@@ -16,7 +16,6 @@ from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import asset_parts, network_parts
 from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.outgoing import Attempt
-from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import NonceUse, PaymentOrder, Withdrawal
@@ -58,10 +57,14 @@ class PayoutParts:
     clock: Clock
     signer: Signer
     checks: PayoutChecks
-    fees: PayoutFees
+    replacements: ReplacementFees
     budgets: FeeBudgets
     rates_of: RatesOf
-    renewals: RenewalRules
+
+    @property
+    def fees(self) -> PayoutFees:
+        """The fee bound of first transactions and of replacements alike."""
+        return self.replacements.fees
 
 
 def coin_of(store: Store, withdrawal: Withdrawal) -> Coin:
@@ -93,7 +96,7 @@ class PayoutAttempts:
         self.withdrawal = withdrawal
         """As it is stored by now."""
         self._parts, self._store, self._wallet = parts, parts.store, wallet
-        self._replacements = ReplacementFees(parts.store, parts.rules, parts.fees, parts.renewals)
+        self._replacements = parts.replacements
 
     def facts(self, record: PaymentOrder) -> Order:
         paid = payment_of(self._store, self._wallet, self.withdrawal, record.nonce)

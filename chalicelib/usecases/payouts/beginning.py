@@ -28,7 +28,7 @@ from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.screening.withdrawals import Screened
 from chalicelib.usecases.transactions.first_nonce import counter_beside
-from chalicelib.usecases.wallets.booked import booked_at
+from chalicelib.usecases.wallets.ledger_balances import ledger_balance
 from chalicelib.usecases.withdrawals.fee_budget import USED_UP
 from chalicelib.usecases.withdrawals.steps import catalogue_views, handed_command, stepped
 
@@ -60,7 +60,7 @@ class PayoutBeginning:
         the record says what.
 
         The hot wallet in `slot` pays, and the record names it from then on. Where that one has too little and another has enough,
-        the payout is handed over to the other's group of commands, once (`handed`): payouts of one wallet are begun one after the
+        the payout is handed over to the other's group of commands, once (`handed`): payouts of one wallet are started one after the
         other, so that no two count on the same coins. Raises Conflict, Unavailable.
         """
         if self._checks.stopped(network, before):
@@ -125,13 +125,13 @@ class PayoutBeginning:
         """Where its fee may be spent on it; `cost` as of `estimated`."""
         (estimate, bound, short), news = cost, News(self._parts.clock.now_ms())
         catalogue, views = catalogue_views(self._store, before, self._parts.rates_of, news.at)
-        allowed = self._parts.fees.judge(catalogue, network, before, estimate.fee, gas=estimate.gas, bound=bound)
+        allowed = self._parts.fees.check(catalogue, network, before, estimate.fee, gas=estimate.gas, bound=bound)
         if isinstance(allowed, Denied):
             return self._checks.deny(network, before, allowed)
         if short:
             self._checks.wait_for_liquidity(network, before)
             return None
-        counted = self._parts.budgets.begun(network, allowed.withdrawal, estimate.fee, screened.own)
+        counted = self._parts.budgets.start(network, allowed.withdrawal, estimate.fee, screened.own)
         if counted.over:
             return self._checks.wait_for_fees(network, before, USED_UP, own=False)
         after = replace(
@@ -182,7 +182,7 @@ class PayoutBeginning:
         return SlotShortage(network.id, asset, best.address, units, self._parts.clock.now_ms(), version_after(known))
 
     def _booked(self, network: Network, wallet: Wallet, coin: Coin) -> int:
-        return booked_at(self._store, self._parts.rules, network, wallet.address, coin.asset).units
+        return ledger_balance(self._store, self._parts.rules, network, wallet.address, coin.asset).units
 
 
 def _holds(reader: ChainReader, wallet: Wallet, needs: Needs) -> bool:

@@ -129,7 +129,7 @@ class BundleBuilding:
         found: dict[str, str] = {}
         for withdrawal, _ in members(self._store, bundle):
             if withdrawal.id in names:
-                said = self._fees.judge(self._store.catalogue(network.realm), network, withdrawal, share)
+                said = self._fees.check(self._store.catalogue(network.realm), network, withdrawal, share)
                 found |= {withdrawal.id: said.why} if isinstance(said, Denied) else {}
         return found
 

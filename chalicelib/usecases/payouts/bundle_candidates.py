@@ -76,7 +76,7 @@ class Candidates:
 
 def afforded(parts: BundleParts, network: Network, withdrawal: Withdrawal, fee: int, own: bool) -> Counted | None:
     """What counts for a pending one, not stored yet; None where it waits for its merchant's fee budget. Raises Unavailable."""
-    counted = parts.budgets.begun(network, withdrawal, fee, own)
+    counted = parts.budgets.start(network, withdrawal, fee, own)
     if counted.over:
         parts.checks.wait_for_fees(network, withdrawal, USED_UP, own=False)
         return None

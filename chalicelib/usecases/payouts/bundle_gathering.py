@@ -23,7 +23,7 @@ from chalicelib.usecases.payouts.fees import Denied
 from chalicelib.usecases.ports.changes import Change, Conflict, Open, Save, Still
 from chalicelib.usecases.ports.coins import Output
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
-from chalicelib.usecases.wallets.booked import booked_at
+from chalicelib.usecases.wallets.ledger_balances import ledger_balance
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.payout_line import in_turns
 from chalicelib.usecases.withdrawals.steps import catalogue_views, order_id, payout_parts, stepped
@@ -83,7 +83,7 @@ class BundleGathering:
         while able:
             share = -(-fee // (len(able) + (0 if bundle is None else len(bundle.payouts))))
             catalogue = catalogue_views(self._store, able[0])[0]
-            denied = {w.id: said for w in able if isinstance(said := self._fees.judge(catalogue, network, w, share), Denied)}
+            denied = {w.id: said for w in able if isinstance(said := self._fees.check(catalogue, network, w, share), Denied)}
             if not denied:
                 break
             for withdrawal in able:
@@ -106,7 +106,7 @@ class BundleGathering:
         rate = payer.fee_rate(most_urgent([*([bundle.priority] if bundle else []), *(w.priority for w in wanted)]))
         coins = self._building.spendable(network, wallet, held)
         asset = wanted[0].asset
-        booked = booked_at(self._store, self._rules, network, wallet.address, asset)
+        booked = ledger_balance(self._store, self._rules, network, wallet.address, asset)
         floor = self._checks.floor(catalogue_views(self._store, wanted[0])[0].native(network.slug))
         units = 0 if floor is None else booked.units - floor
         outputs = [] if bundle is None else [Output(p.recipient, p.amount) for p in bundle.payouts]

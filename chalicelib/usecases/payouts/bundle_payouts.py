@@ -2,7 +2,7 @@
 
 What a crash leaves is always one of these, and `pay` goes on from it:
 
-* pending: nothing was begun. Whatever is open and covered joins the bundle that gathers, one withdrawal per transaction.
+* pending: nothing was started. Whatever is open and covered joins the bundle that gathers, one withdrawal per transaction.
 * gathering: payments are named, no coin is taken. Coins are reserved and the exact bytes stored in one transaction (money rule 6).
   What the coins do not suffice for any more leaves first, and is between bundles: processing, with an order that names none.
 * built, signed, replaced: as `transactions.utxo.engine` says. Each payment's money is put in flight in a transaction of its own
@@ -63,7 +63,7 @@ class BundlePayouts:
                 return "waiting"
         bundle = None if order is None or order.bundle is None else self._store.get(Bundle, id=order.bundle)
         demand_known(withdrawal, order, bundle)
-        # The wallet that it was begun with, which may have been replaced since.
+        # The wallet that it was started with, which may have been replaced since.
         wallet = None if bundle is None else signing_wallet(self._store, network.id, bundle.wallet)
         if bundle is None or wallet is None:
             if self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id) != withdrawal:

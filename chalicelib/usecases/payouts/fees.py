@@ -47,12 +47,12 @@ class Denied:
 
 
 class PayoutFees:
-    """Reads and judges; stores nothing by itself."""
+    """Reads and checks; stores nothing by itself."""
 
     def __init__(self, store: Store, rates_of: RatesOf) -> None:
         self._store, self._rates_of = store, rates_of
 
-    def judge(
+    def check(
         self, catalogue: Catalogue, network: Network, before: Withdrawal, fee: int, *, gas: int = 0, bound: int = 0,
         replaces: bool = False,
     ) -> Allowed | Denied:  # fmt: skip
@@ -92,7 +92,7 @@ class PayoutFees:
         except ValueError:
             return Allowed(before)  # who signs refuses it, and says why
         bound = payer.gas_bound(payment.sender, payment.contract, does.gas)
-        return self.judge(catalogue, network, before, does.fee, gas=does.gas, bound=bound)
+        return self.check(catalogue, network, before, does.fee, gas=does.gas, bound=bound)
 
     def reserving(self, news: News, views: Views, allowed: Allowed) -> Sequence[Change]:
         """The changes that reserve the excess, beside the withdrawal with its next version."""

@@ -21,10 +21,10 @@ log = logging.getLogger(__name__)
 
 
 class ReplacementFees:
-    """Reads and judges; stores nothing by itself."""
+    """Reads and checks; stores nothing by itself."""
 
     def __init__(self, store: Store, rules: AddressRules, fees: PayoutFees, renewals: RenewalRules) -> None:
-        self._store, self._rules, self._fees, self._renewals = store, rules, fees, renewals
+        self._store, self._rules, self.fees, self._renewals = store, rules, fees, renewals
 
     def worn_out(self, network: Network, order: PaymentOrder) -> bool:
         """Whether the order was replaced as often as it may be; with an alarm."""
@@ -42,7 +42,7 @@ class ReplacementFees:
         if not affordable(payer, self._rules, network, self._renewals, order, does, order.wallet):
             log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, order.id, does.fee)
             return None
-        allowed = self._fees.judge(catalogue, network, before, does.fee, replaces=True)
+        allowed = self.fees.check(catalogue, network, before, does.fee, replaces=True)
         if isinstance(allowed, Allowed):
             return allowed
         following = None if does.nonce is None else counter_of(self._store, network, payer, order.wallet).next

@@ -24,7 +24,7 @@ from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Beside, Post
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.comparisons import Looks
-from chalicelib.usecases.wallets.booked import booked_at
+from chalicelib.usecases.wallets.ledger_balances import ledger_balance
 from chalicelib.usecases.wallets.lookup import wallet_at
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
@@ -69,7 +69,7 @@ class ColdAdjusting:
         entry = ledger.cold_spent(
             self._clock.now_ms(), self._network.realm, self._network.id, place, Amount(coin.asset, amount), txid, reason
         )
-        held = booked_at(self._store, self._context.rules, self._network, wallet.address, coin.asset)
+        held = ledger_balance(self._store, self._context.rules, self._network, wallet.address, coin.asset)
         before = self._store.get(JournalEntry, id=entry.id)
         if before is not None:
             if before.postings != entry.postings:

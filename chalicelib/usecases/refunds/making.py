@@ -79,19 +79,19 @@ class Making:
         """One try: the changes that make it, and `beside` in the same transaction.
 
         The rules of withdrawals are asked as far as its address is known, so that no link is made which nobody could claim. Raises
-        what they raise (`Rules.judge`), DailyLimitExceeded, Unavailable.
+        what they raise (`Rules.allow`), DailyLimitExceeded, Unavailable.
         """
         terms, tenant, now = wanted.terms, wanted.tenant, wanted.terms.created_at
         catalogue = self._store.catalogue(network_parts(terms.network)[0])
         rules = self._withdrawals.rules(catalogue, wanted.coin)
         refund = kind_of(wanted.id)(tenant, wanted.id, terms, "awaiting_claim")
         if isinstance(wanted.destination, NewLink):
-            facts = rules.judge_link(tenant, Output("", terms.amount, "address"), now)
+            facts = rules.allow_link(tenant, Output("", terms.amount, "address"), now)
             owned, settings = facts.owned, facts.settings
             refund = replace(refund, token=wanted.destination.hash)
         else:
             (output,) = rules.recipients([Output(wanted.destination.text, terms.amount, "address")])
-            ruling = rules.judge(tenant, [output], "normal", None, now, Reserved(any_address=True))
+            ruling = rules.allow(tenant, [output], "normal", None, now, Reserved(any_address=True))
             owned, settings = ruling.owned, ruling.settings
             named = wanted.destination.withdrawal_id
             refund = replace(refund, status="ordered", address=output.to_address, withdrawal_id=named)

@@ -28,7 +28,7 @@ from chalicelib.usecases.refunds.endings import give_back
 from chalicelib.usecases.refunds.refund_reads import is_covered
 from chalicelib.usecases.withdrawals.facts import Output, Reserved
 from chalicelib.usecases.withdrawals.new_record import Order, withdrawal_of
-from chalicelib.usecases.withdrawals.steps import begun, moved
+from chalicelib.usecases.withdrawals.steps import moved, started
 from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Ordering:
 
     def prepared(self, before: Refund, address: str, withdrawal_id: str) -> Ordered:
         """What pays `before`, which reserves its amount, to `address`. Raises what the rules of withdrawals raise
-        (`Rules.judge`), and Unavailable."""
+        (`Rules.allow`), and Unavailable."""
         terms, now = before.terms, self._clock.now_ms()
         catalogue = self._store.catalogue(network_parts(terms.network)[0])
         slug = network_parts(terms.network)[1]
@@ -61,7 +61,7 @@ class Ordering:
         rules = self._withdrawals.rules(catalogue, coin)
         (output,) = rules.recipients([Output(address, terms.amount, "address", "amount")])
         reserved = Reserved(terms.amount, any_address=before.counted is not None)
-        ruling = rules.judge(before.tenant, [output], "normal", None, now, reserved)
+        ruling = rules.allow(before.tenant, [output], "normal", None, now, reserved)
         link = before.status == "awaiting_claim"
         after = replace(
             next_version(before),
@@ -79,7 +79,7 @@ class Ordering:
         if link:
             told = views.refund(after, withdrawal)
             news.tell(after.tenant, f"{event_family(after.id)}.claimed", after.id, after.emitted, told, hook=terms.hook)
-        changes: list[Change] = [Save(after), *begun(news, views, withdrawal), Save(ruling.spent), *map(Save, ruling.own)]
+        changes: list[Change] = [Save(after), *started(news, views, withdrawal), Save(ruling.spent), *map(Save, ruling.own)]
         if withdrawal.charge:
             entry = ledger.withdrawal_reserved(withdrawal.id, now, before.tenant, Amount(terms.asset, withdrawal.charge))
             changes += moved(self._store, news, views, ruling.owned.balance, entry, ruling.owned.awaited)

@@ -4,7 +4,7 @@ Each deposit's commits rest on its own part of the list (`AtPart`). A part is sm
 and few deposits share one, since DynamoDB refuses transactions that meet at an item. The first part says how many there are, and
 is saved with every change of the list: of two writers, or of a writer and a reorganisation, one reads again.
 
-A list is begun, gone on with and taken up at the epoch of its scan alone. A reorganisation raises the epoch, then drops the lists
+A list is started, gone on with and taken up at the epoch of its scan alone. A reorganisation raises the epoch, then drops the lists
 of all blocks above its fork, passed or not: the first part, then the others. Only then it orphans what they list. What is
 committed on a part before, the orphaning finds; after that nothing is committed on it. The scan that finds a block again takes its
 parts up: its epoch is that of the reorganisation or a later one, and scans from before have too low an epoch for them.
@@ -67,7 +67,7 @@ def list_deposits(store: Store, network: NetworkId, block: Block, ids: Sequence[
 
 def to_begin(store: Store, network: NetworkId, block: Block, ids: Sequence[str], epoch: int) -> Sequence[Change] | None:
     """The changes with which the transaction that records the deposits `ids`, all that `block` has for us, begins its list, as it
-    was read at `epoch`. None where somebody else has begun it, or does, where a deposit is known, and where one part has no room.
+    was read at `epoch`. None where somebody else has started it, or does, where a deposit is known, and where one part has no room.
 
     The block's row by height is stored by then. Raises Unavailable.
     """
@@ -87,7 +87,7 @@ def to_begin(store: Store, network: NetworkId, block: Block, ids: Sequence[str],
 
 
 def drop_list(store: Store, network: NetworkId, block_hash: str, upto: int, epoch: int) -> None:
-    """Drop the list of a block that fell out, if it has one, unless a scan has begun it or taken it up after epoch `upto`.
+    """Drop the list of a block that fell out, if it has one, unless a scan has started it or taken it up after epoch `upto`.
 
     From then on nothing is committed on it at an epoch before `epoch`. Done twice, or by two at once, it is done once. Raises
     Conflict, Unavailable.

@@ -95,7 +95,7 @@ class Confirming:
         return all_served
 
     def _pages(self, run: _Run, asks: bool) -> Iterator[Sequence[Deposit]]:
-        """What is due and was not tried in this run, a page at a time. Of a crowd a thousand are read at once, since the members of
+        """What is due and was not tried in this run, a page at a time. Of many a thousand are read at once, since the members of
         a group lie far apart; where this run `asks`, others get what is more than a page of them."""
         after: Work | None = None
         while True:
@@ -137,7 +137,7 @@ class Confirming:
         try:
             self._store.commit([Save(record.after(due[-1], now))])
         except Conflict:
-            log.info("%s: another worker asks for the crowd", self._network.id)
+            log.info("%s: another worker asks for them", self._network.id)
             return
         for ids in whole_lanes(fresh):
             self._sharing.ask_credited(ids, now)

@@ -135,7 +135,7 @@ class InternalTransfers:
             return 0
         final = cursor.number - self._network.confirmations + 1
         if str(final) not in cursor.recent:
-            return 0  # scanning has just begun
+            return 0  # scanning has just started
         told = self._reader.balances_at(wanted, final, cursor.recent[str(final)])
         has = {address: units for address, units in zip(wanted, told, strict=True) if units}
         known = self._known(list(has))

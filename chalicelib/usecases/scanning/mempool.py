@@ -210,14 +210,14 @@ class MempoolScan:
         if ousted:
             log.info("%s: another transaction spends what %s spent", self._network.id, deposit.id)
             self._deposits.vanish(self._network, deposit.id, tip)
-        elif self._judge(deposit, waits, tip):
+        elif self._look_at(deposit, waits, tip):
             still[deposit.id] = deposit.txid
 
     def _waited_for(self, deposit: Deposit) -> bool:
         """Whether it is known to be missing, and not for too long yet: nothing is to be done about it now."""
         return deposit.missing_since is not None and self._clock.now_ms() - deposit.missing_since < GONE_MS
 
-    def _judge(self, deposit: Deposit, waits: bool, tip: int) -> bool:
+    def _look_at(self, deposit: Deposit, waits: bool, tip: int) -> bool:
         """Note that it is missing, or waits again; end it when it was missing for too long. Whether all is well with it."""
         now = self._clock.now_ms()
         if waits and deposit.missing_since is None:

@@ -15,7 +15,7 @@ from chalicelib.domain.addresses.addresses import Watched, payees_place, watched
 from chalicelib.domain.catalogue.catalogue import Catalogue, Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import asset_parts
-from chalicelib.domain.screening.risk import Assessment, Case, Payees, PaymentHistory, judge, mark_of
+from chalicelib.domain.screening.risk import Assessment, Case, Payees, PaymentHistory, findings_of, mark_of
 from chalicelib.domain.screening.rules import RiskRules
 from chalicelib.domain.withdrawals.limits import DAY_MS
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
@@ -97,7 +97,7 @@ class Risk:
         if new:
             case = replace(case, contract=self._has_code(network, address))
         accepted = () if withdrawal.risk is None else withdrawal.risk.accepted
-        assessment = Assessment(judge(case, self._rules, now), accepted)
+        assessment = Assessment(findings_of(case, self._rules, now), accepted)
         met = case.payees.with_payment(address, now, withdrawal.id, withdrawal.asset, withdrawal.amount, new and case.grows(now))
         noted: list[Change] = [] if met is None else [Save(met)]
         noted.append(Save(case.history.with_payment(now, withdrawal.amount, new, case.service)))

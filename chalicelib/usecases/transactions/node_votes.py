@@ -29,7 +29,7 @@ class NodeVotes:
         self._network, self._reader, self._store, self._clock, self._minutes = network, reader, store, clock, minutes
 
     def look(self) -> None:
-        """Ask the nodes for their tips, and note which of them answer. Once a poll, before anything is judged.
+        """Ask the nodes for their tips, and note which of them answer. Once a poll, before anything is decided.
 
         One that has no vote is asked in any case, however long it is left alone for its failures: its word shall count as soon as
         it is back. So is one that has failed since this was last done: one question more tells whether it is silent.

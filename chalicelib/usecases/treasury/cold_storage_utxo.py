@@ -35,7 +35,7 @@ from chalicelib.usecases.ports.changes import Change, Open, Save
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.treasury.consolidation.parts import built, open_moves, unspent_of
-from chalicelib.usecases.wallets.booked import booked_at
+from chalicelib.usecases.wallets.ledger_balances import ledger_balance
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.open_payouts import needed_by_payouts
 
@@ -142,7 +142,7 @@ class ColdCoins:
         return any(move.wallet == wallet and move.state != "settled" for move in open_moves(self._store, self._network.id))
 
     def _booked(self, coin: Coin, address: str) -> int:
-        return booked_at(self._store, self._rules, self._network, address, coin.asset).units
+        return ledger_balance(self._store, self._rules, self._network, address, coin.asset).units
 
     def _ceiling(self, coin: Coin, together: int) -> int:
         ceiling = limit_units(coin, "hotCeiling", self._rates(self._network.realm), self._clock.now_ms())

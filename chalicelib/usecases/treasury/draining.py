@@ -208,7 +208,7 @@ class Drains:
             return
         changes: list[Change] = [Save(replace(after, version=version_after(old)))]
         changes += [change for move in moves for change in planned(news, move)]
-        # Nothing is sent to a wallet that is replaced itself by now, nor begun with one.
+        # Nothing is sent to a wallet that is replaced itself by now, nor started with one.
         changes += [Still(wallet) for wallet in self._using(moves)]
         if after.drained_at is not None:
             changes.append(Close(old.drain))

@@ -57,7 +57,7 @@ class HotFloor:
             floor = limit_units(coin, "hotFloor", self._rates_of(self._network.realm), self._clock.now_ms())
         except NoFreshRate:
             return
-        low = floor is not None and units < floor  # without a floor any more it is not low: the next one is judged anew
+        low = floor is not None and units < floor  # without a floor any more it is not low: the next one is compared anew
         if low == record.low or (low and self._on_the_way(hot)):
             return
         if low:

@@ -22,7 +22,7 @@ from chalicelib.usecases.transactions.first_nonce import agreed_nonce
 from chalicelib.usecases.transactions.open_nonces import open_nonces
 from chalicelib.usecases.treasury.moves.checks import MoveChecks
 from chalicelib.usecases.treasury.topups import TopUps
-from chalicelib.usecases.wallets.booked import booked_at
+from chalicelib.usecases.wallets.ledger_balances import ledger_balance
 from chalicelib.usecases.wallets.signers import SIGN, signing_wallet
 
 MOST = 10
@@ -39,7 +39,7 @@ class NonceFilling:
     def accept(self, address: str) -> int:
         """Let an address that has none of our transactions begin with the nonce that every node says; that nonce.
 
-        Raises LookupError for one that has begun, NonceUnsure, Unavailable, Conflict.
+        Raises LookupError for one that has started, NonceUnsure, Unavailable, Conflict.
         """
         source = self._rules.normalize(self._network.slug, address)
         self._path(source)
@@ -76,7 +76,7 @@ class NonceFilling:
         is there is for its fee."""
         network = self._network
         cost = self._payer.cost(Payment(address, address, None, 1, 0)).fee * len(nonces) + 1
-        have = 0 if waits else booked_at(self._store, self._rules, network, address, self._native).units
+        have = 0 if waits else ledger_balance(self._store, self._rules, network, address, self._native).units
         short = topup_units(cost, max(0, have))
         payer = topup_wallet(self._store, network.id)
         if not short:

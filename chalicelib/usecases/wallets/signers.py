@@ -1,4 +1,4 @@
-"""Which service wallets sign: the current ones, and retired ones for what was begun with them. A cold wallet has no key here.
+"""Which service wallets sign: the current ones, and retired ones for what was started with them. A cold wallet has no key here.
 
 The one answer for whoever signs, watches senders, drains, or quotes fees.
 """

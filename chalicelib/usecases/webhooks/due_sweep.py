@@ -113,7 +113,7 @@ class DueSweep:
                 each.take("where the next run goes on", lambda: self._store.commit([Save(after)]))
 
     def _pages(self, lane: str, span: Span, until: int, after: str | None = None) -> Iterator[Page[Work]]:
-        """Pages of a lane, one at least, and none begun after `until`."""
+        """Pages of a lane, one at least, and none started after `until`."""
         while True:
             page = self._store.work_by_time("delivery", lane, limit=PAGE, span=span, after=after)
             yield page

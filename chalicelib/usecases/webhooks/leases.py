@@ -127,7 +127,7 @@ class Leases:
         None: another worker changed the lease first, and nothing was done.
         """
         endpoint = look.endpoint
-        # Before the lease is taken: where KMS does not answer, no attempt has begun that would count as interrupted.
+        # Before the lease is taken: where KMS does not answer, no attempt has started that would count as interrupted.
         secrets = opened(self._opener, endpoint, now) if endpoint is not None and look.batch else ()
         taken = turn.with_batch(look.hand, now, me)
         taken = replace(taken, blockers=look.blockers.texts)
@@ -148,7 +148,7 @@ class Leases:
         failed = tuple(one.attempt.at for one in sent if not one.attempt.succeeded)
         taken = taken.faring(len(sent) - len(failed), failed, max((one.rests_until for one in sent), default=0))
         taken = self._ordered(look, taken, tried)
-        self._judge(endpoint, taken)
+        self._after_failures(endpoint, taken)
         self._ask_again(sent, taken, held)
         for one in tried:
             if isinstance(one, Exception):
@@ -182,7 +182,7 @@ class Leases:
         own = self._ordering.restored(own, stored)
         if look.endpoint is not None:
             own = own.forgiven(look.endpoint.fresh_at).faring(0, tuple(one.attempt.at for one in interrupted), 0)
-            self._judge(look.endpoint, own)
+            self._after_failures(look.endpoint, own)
         self._ask_again(interrupted, own)
         return own
 
@@ -202,18 +202,18 @@ class Leases:
                 raise
         return True
 
-    def _judge(self, endpoint: WebhookEndpoint, turn: Turn) -> None:
+    def _after_failures(self, endpoint: WebhookEndpoint, turn: Turn) -> None:
         """Say so where an endpoint begins to fail, is well again, or has failed for so long that it is turned off."""
 
         def decide() -> None:
-            changes = self._verdict(self._store.get(WebhookEndpoint, tenant=endpoint.tenant, id=endpoint.id), turn)
+            changes = self._consequences(self._store.get(WebhookEndpoint, tenant=endpoint.tenant, id=endpoint.id), turn)
             if changes:
                 self._store.commit(changes)
 
-        if self._verdict(endpoint, turn):
+        if self._consequences(endpoint, turn):
             until_settled(decide)
 
-    def _verdict(self, endpoint: WebhookEndpoint | None, turn: Turn) -> Sequence[Change]:
+    def _consequences(self, endpoint: WebhookEndpoint | None, turn: Turn) -> Sequence[Change]:
         if endpoint is None or not endpoint.enabled or endpoint.fresh_at != turn.fresh_at:
             return ()
         now, since = self._clock.now_ms(), turn.failing_since

@@ -3,8 +3,8 @@
 Almost every delivery succeeds at its first attempt, a moment after it is made, by a message that is sent as the outbox row
 goes. So its own entry in the index, put and removed, is paid for in vain. A lookout is one obligation for all deliveries that an
 endpoint gets within `PERIOD_MS`: the schedule looks into the endpoint's lane a minute after that, once, and wakes it where one of
-them is still there (`late_deliveries.py`). That is within two and a half minutes, as by the index. What waits longer, or was begun,
-is in the index as ever: an attempt that failed or was interrupted, a parked delivery that is due again.
+them is still there (`late_deliveries.py`). That is within two and a half minutes, as by the index. What waits longer, or was
+started, is in the index as ever: an attempt that failed or was interrupted, a parked delivery that is due again.
 
 A lookout is kept before the outbox row of its deliveries goes. A function that dies in between leaves the row, which is told again.
 Parcels are opened as the row goes, behind their lookout: within the minute that a function has at most, and the schedule looks a

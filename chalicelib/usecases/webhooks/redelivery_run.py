@@ -41,7 +41,7 @@ from chalicelib.usecases.webhooks.making import Made, made_once
 log = logging.getLogger(__name__)
 
 RUN_MS = 10_000
-"""No page is begun after this; what is left waits in the queue."""
+"""No page is started after this; what is left waits in the queue."""
 LOST_MS = 60_000
 """A job that nobody was at for so long is asked for again."""
 

@@ -17,7 +17,7 @@ from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.ports.changes import Change, Close, Conflict
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.withdrawals.steps import begun
+from chalicelib.usecases.withdrawals.steps import started
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class BatchMaker:
 
         def decide() -> None:
             news = News(self._clock.now_ms())
-            changes: list[Change] = [change for member in missing for change in begun(news, views, member)]
+            changes: list[Change] = [change for member in missing for change in started(news, views, member)]
             changes += [*news.emit(), *([Close(batch_work(batch))] if last else [])]
             if not changes:
                 return

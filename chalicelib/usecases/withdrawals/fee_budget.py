@@ -41,7 +41,7 @@ class FeeBudgets:
     def __init__(self, store: Store, clock: Clock, rates_of: RatesOf, usd: int) -> None:
         self._store, self._clock, self._rates_of, self._usd = store, clock, rates_of, usd
 
-    def begun(self, network: Network, withdrawal: Withdrawal, fee: int, own: bool) -> Counted:
+    def start(self, network: Network, withdrawal: Withdrawal, fee: int, own: bool) -> Counted:
         """Count a withdrawal that is about to begin and may cost `fee` (units of the native coin).
 
         `own`: its address is one of this service. Where that was not known when it was created, what collecting costs is not
@@ -72,7 +72,7 @@ class FeeBudgets:
 
 
 def corrected(store: Store, rates_of: RatesOf, withdrawal: Withdrawal, fee: int | None, now: int) -> Counted:
-    """Count a withdrawal that has begun anew and now costs `fee`; None: it costs nothing and is not collected. Raises
+    """Count a withdrawal that has started anew and now costs `fee`; None: it costs nothing and is not collected. Raises
     Unavailable."""
     if fee is None:
         withdrawal = replace(withdrawal, uncharged=0)

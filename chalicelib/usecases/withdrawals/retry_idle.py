@@ -130,7 +130,7 @@ class IdleRetries:
             log.info("%s: another run of the sweep was first", cursor.id)
 
     def _put_in_line(self, work: Work, now: int) -> Work | None:
-        """Its place in line; None where it left its place meanwhile, or was begun: that is asked for by name. None too where its
+        """Its place in line; None where it left its place meanwhile, or was started: that is asked for by name. None too where its
         withdrawal has a state or a form that only a newer version knows, so that others do not wait for it."""
         tenant, withdrawal_id = payout_parts(work)
         (before,) = known_of(self._store, [(Withdrawal, {"tenant": tenant, "id": withdrawal_id})])

@@ -72,7 +72,7 @@ class Rules:
             raise InvalidAddress(f"Not an address of {slug}: {reason}", details)
         return read
 
-    def judge(
+    def allow(
         self,
         tenant: TenantId,
         outputs: Sequence[Output],
@@ -114,7 +114,7 @@ class Rules:
             )
         return Ruling(facts.owned, spent, tuple(own.values()), fee, charges, reasons, limited, facts.settings)
 
-    def judge_link(self, tenant: TenantId, output: Output, now: int) -> Facts:
+    def allow_link(self, tenant: TenantId, output: Output, now: int) -> Facts:
         """What can be told of a payment before its address is known: its amount and the balance. `output` has no address yet.
         Raises BusinessRule, InsufficientBalance, Unavailable."""
         self._check_amounts([output], now)

@@ -75,7 +75,7 @@ def payout_command(withdrawal: Withdrawal) -> Command:
 
 
 def handed_command(withdrawal: Withdrawal, slot: int) -> Command:
-    """Ask for a payout that is not begun yet in the group of the hot wallet in `slot`, which has enough for it."""
+    """Ask for a payout that is not started yet in the group of the hot wallet in `slot`, which has enough for it."""
     body = {"tenant": withdrawal.tenant, "id": withdrawal.id, "slot": str(slot)}
     return Command("payouts", group_of(withdrawal.network, seat_of(slot)), body)
 
@@ -142,7 +142,7 @@ def _told_of_refund(news: News, views: Views, after: Withdrawal) -> Withdrawal:
     return told
 
 
-def begun(news: News, views: Views, withdrawal: Withdrawal) -> list[Change]:
+def started(news: News, views: Views, withdrawal: Withdrawal) -> list[Change]:
     """The changes that store a new withdrawal and its obligation: an approval where it needs one, else its payment."""
     news.tell(withdrawal.tenant, "withdrawal.created", withdrawal.id, 1, views.withdrawal(withdrawal))
     if withdrawal.waits_for_approval:

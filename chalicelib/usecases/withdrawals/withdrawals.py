@@ -28,7 +28,7 @@ from chalicelib.usecases.withdrawals.batches import BatchMaker
 from chalicelib.usecases.withdrawals.facts import Output
 from chalicelib.usecases.withdrawals.new_record import Order, withdrawal_of
 from chalicelib.usecases.withdrawals.rules import Rules
-from chalicelib.usecases.withdrawals.steps import begun, given_back, moved, purse_of
+from chalicelib.usecases.withdrawals.steps import given_back, moved, purse_of, started
 
 log = logging.getLogger(__name__)
 
@@ -76,13 +76,13 @@ class Withdrawals:
 
         def prepare() -> Prepared[Withdrawal]:
             now = self._clock.now_ms()
-            ruling = rules.judge(tenant, outputs, priority, from_address, now)
+            ruling = rules.allow(tenant, outputs, priority, from_address, now)
             order = Order(withdrawal_id, tenant, outputs[0], asked_at, priority, metadata or {})
             withdrawal = withdrawal_of(rules, ruling, order, now)
             entry = ledger.withdrawal_reserved(withdrawal.id, now, tenant, Amount(coin.asset, withdrawal.reserved))
             views, news = views_now(catalogue, self._rates_of, now), News(now)
             changes = [
-                *begun(news, views, withdrawal),
+                *started(news, views, withdrawal),
                 *moved(self._store, news, views, ruling.owned.balance, entry, ruling.owned.awaited),
             ]
             changes += [Save(ruling.spent), *map(Save, ruling.own)]
@@ -106,7 +106,7 @@ class Withdrawals:
         rules = self.rules(catalogue, coin)
         outputs = rules.recipients([Output(to_address, amount, address_field)])
         try:
-            rules.judge(tenant, outputs, "normal", None, self._clock.now_ms())
+            rules.allow(tenant, outputs, "normal", None, self._clock.now_ms())
         except InsufficientBalance:
             log.info("%s: nothing but the balance is in the way of %s", tenant, coin.asset)  # all else was looked at before it
         return outputs[0].to_address
@@ -127,7 +127,7 @@ class Withdrawals:
 
         def prepare() -> Prepared[WithdrawalBatch]:
             now = self._clock.now_ms()
-            ruling = rules.judge(tenant, asked, priority, None, now)
+            ruling = rules.allow(tenant, asked, priority, None, now)
             signed = any("multisig" in reasons for reasons in ruling.reasons)
             config = ruling.settings.multisig
             batch = WithdrawalBatch(
@@ -206,7 +206,7 @@ class Withdrawals:
         return self._store.page(Withdrawal, limit=limit, after=after, newest_first=newest_first, tenant=tenant)
 
     def cancel(self, tenant: TenantId, withdrawal_id: str) -> Withdrawal:
-        """Give the reserved money back, before a worker has begun. Raises NotFound, BusinessRule (not pending any more)."""
+        """Give the reserved money back, before a worker has started. Raises NotFound, BusinessRule (not pending any more)."""
 
         def decide() -> Withdrawal:
             before = self.stored(tenant, withdrawal_id)

@@ -236,7 +236,7 @@ def test_without_a_quote_of_the_collecting_such_a_one_waits(shop: Shop) -> None:
     wired, quote = services(), services().store.get(FeeQuote, network=network.id)
     assert quote is not None
     wired.store.commit([Save(replace(quote, collecting={}, version=quote.version + 1))])
-    assert wired.fee_budgets.begun(network, record, record.fee, own=True).over
+    assert wired.fee_budgets.start(network, record, record.fee, own=True).over
 
 
 def test_the_last_known_rate_counts_and_without_any_nothing_does(shop: Shop) -> None:
@@ -247,7 +247,7 @@ def test_the_last_known_rate_counts_and_without_any_nothing_does(shop: Shop) -> 
     for rates, over in ((old, True), (Rates(), False)):
         found = FeeBudgets(wired.store, wired.realm_clock, lambda realm, r=rates: r, 1)  # type: ignore[misc]
         with in_realm("test"):
-            assert found.begun(network, record, 21_000 * 20 * 10**9, own=False).over is over
+            assert found.start(network, record, 21_000 * 20 * 10**9, own=False).over is over
 
 
 def test_each_network_has_a_budget_of_its_own(shop: Shop) -> None:

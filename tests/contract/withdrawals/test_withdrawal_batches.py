@@ -168,7 +168,7 @@ def test_each_output_needs_its_own_approval(edge: Edge) -> None:
 def hidden(edge: Edge, monkeypatch: pytest.MonkeyPatch, sent: Any) -> list[str]:
     """Ids of a batch whose withdrawals nobody has made yet."""
     with monkeypatch.context() as patch:
-        patch.setattr(edge.services.expansion, "expand", lambda batch: None)
+        patch.setattr(edge.services.batch_maker, "expand", lambda batch: None)
         made = post(edge, sent)
     assert made.status == 201
     assert works(edge) == {"batch": 1}
@@ -200,7 +200,7 @@ def test_what_is_not_made_yet_can_be_cancelled(edge: Edge, monkeypatch: pytest.M
 
 def test_the_clock_makes_what_was_left_behind(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = hidden(edge, monkeypatch, body(*[(PAYEE, "0.1")] * 7))
-    expansion, network = edge.services.expansion, NetworkId("test:ethereum")
+    expansion, network = edge.services.batch_maker, NetworkId("test:ethereum")
     assert expansion.sweep(network) == 0
     edge.services.clock.shift_ms += 20_000
     assert (expansion.sweep(network), expansion.sweep(network)) == (1, 0)

@@ -20,7 +20,7 @@ from chalicelib.domain.screening.risk import (
     Payee,
     Payees,
     PaymentHistory,
-    judge,
+    findings_of,
     mark_of,
 )
 from chalicelib.domain.screening.rules import RiskRules
@@ -49,11 +49,11 @@ def case(units: int = COIN, **more: Any) -> Case:
 
 
 def names(found: Case, now: int = NOW, rules: RiskRules = RULES) -> list[str]:
-    return [finding.name for finding in judge(found, rules, now)]
+    return [finding.name for finding in findings_of(found, rules, now)]
 
 
 def score(found: Case, now: int = NOW) -> int:
-    return Assessment(judge(found, RULES, now)).score
+    return Assessment(findings_of(found, RULES, now)).score
 
 
 def paid(units: int = 100 * COIN, days: int = 10, each: int = 1) -> PaymentHistory:

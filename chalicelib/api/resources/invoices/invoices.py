@@ -102,7 +102,7 @@ class InvoiceCreate(MoneyRequest, InvoiceTerms):
         return problems + choosable(sent, wrong, catalogue)
 
     @classmethod
-    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    def problems_of(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         if sent.get("webhookUrl") is None:
             return []
         return ctx.services.invoice_hooks.problems(sent["webhookUrl"], sent.get("webhookSecret"))

@@ -83,9 +83,9 @@ def accept_request(ctx: Ctx, body: Decision) -> Answer:
     """Where multisig asks for signatures, `required_signatures` different signers have to send theirs, through any key that may
     (`withdrawals:write`); each is stored, a second one of the same signer counts once. An admin key without a signature gives the
     operator's word, which counts for a grey-listed address or a risk and never instead of a signature; one that hands on a
-    signature gives the signature alone. The grey list is asked again with each acceptance and before the payment is begun: where
+    signature gives the signature alone. The grey list is asked again with each acceptance and before the payment is started: where
     the address has come to it since, `grey_list` is among the `reasons` and the operator's word is needed, too. When the last one
-    has agreed the payment begins. It is judged for risk right before that; where it is one, it is `pending` with `pending_reason:
+    has agreed the payment begins. It is screened for risk right before that; where it is one, it is `pending` with `pending_reason:
     risk`, shows what was found in `risk`, and waits for the operator's word. What the operator has accepted is not asked again
     for this withdrawal, what comes up besides is. Saying the same again answers the record as it is. The operator's
     word about one that waits with `pending_reason: fees` lets it go on, whatever its fee is by then; a payment that takes more

@@ -154,20 +154,21 @@ def create_one(
 )  # fmt: skip
 def create_withdrawal(ctx: Ctx, body: WithdrawalCreate) -> Answer:
     """The amount is reserved (`frozen`) with the answer. A batch answers `{ batch_id, withdrawals: [...] }` instead of the record:
-    all its outputs are accepted, or none; each then lives by itself. Limits and the balance are judged by the batch's total, and
+    all its outputs are accepted, or none; each then lives by itself. Limits and the balance are checked by the batch's total, and
     per whitelist address by what goes there; multisig's `threshold_amount` by each output. In the minute window of a live key a
     batch counts as its outputs, and never as more than the window holds; a test key's windows, and the hour's and the day's, count
     requests. A batch that is answered again by its Idempotency-Key counts as one request. Merchants are paid by turns: a batch
     holds up no other merchant's payments.
 
     A withdrawal that needs an approval (multisig, grey list) answers `status: pending`, `pending_reason: approval` and what is
-    needed in `approval`. Right before its payment begins it is judged for risk (amount against the merchant's history, new address,
-    many payments to new addresses, look-alike of an address that was paid or whitelisted, contract, repeated failures): above a
-    threshold it waits with `pending_reason: risk` until the operator decides. While the operator has stopped payments withdrawals
-    are still taken, and wait with `pending_reason: halted`. A wallet of the service itself, or a registered token's contract, as
-    destination is a VALIDATION_ERROR, and so is a deposit address of this service on a network where it is not watched: what comes
-    there is seen by nobody. Elsewhere a deposit address of this service, of whichever merchant, is charged whole: the fee of the
-    payment and what collecting one deposit of the coin costs now are reserved beside the amount (`fee_charged`), whoever pays fees.
+    needed in `approval`. Right before its payment begins it is screened for risk (amount against the merchant's history, new
+    address, many payments to new addresses, look-alike of an address that was paid or whitelisted, contract, repeated failures):
+    above a threshold it waits with `pending_reason: risk` until the operator decides. While the operator has stopped payments
+    withdrawals are still taken, and wait with `pending_reason: halted`. A wallet of the service itself, or a registered token's
+    contract, as destination is a VALIDATION_ERROR, and so is a deposit address of this service on a network where it is not
+    watched: what comes there is seen by nobody. Elsewhere a deposit address of this service, of whichever merchant, is charged
+    whole: the fee of the payment and what collecting one deposit of the coin costs now are reserved beside the amount
+    (`fee_charged`), whoever pays fees.
     While the network has no fee estimate, or a coin no fresh rate, that is a VALIDATION_ERROR. A malformed destination is
     `INVALID_ADDRESS`; in a batch `details.fields` names all of them."""
     if body.batch_withdrawal is not None:

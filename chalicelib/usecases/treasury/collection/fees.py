@@ -26,7 +26,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.wallets.booked import booked_at
+from chalicelib.usecases.wallets.ledger_balances import ledger_balance
 
 LAST_KNOWN_MS = 24 * 3_600_000
 UNPRICED_FEE = {"evm": Decimal("0.01"), "tron": Decimal(60)}
@@ -91,7 +91,7 @@ class MoveFees:
 
     def booked(self, address: str, coin: Coin) -> WalletBalance:
         """The ledger's balance at an address (public spelling)."""
-        return booked_at(self._store, self._rules, self._network, address, coin.asset)
+        return ledger_balance(self._store, self._rules, self._network, address, coin.asset)
 
     def on_hand(self, address: str, coin: Coin) -> int:
         """Units at an address (public spelling) that both the ledger and the chain know of: coins that are only seen may go again.

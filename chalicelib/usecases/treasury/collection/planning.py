@@ -31,7 +31,7 @@ class CollectPlanning:
         self._network, self._store, self._clock, self._fees = context.network, context.store, context.clock, fees
 
     def plan(self, hint: Work) -> str | None:
-        """Close a hint; the id of the collection that it has begun or woken, if any. Raises Conflict, Unavailable."""
+        """Close a hint; the id of the collection that it has started or woken, if any. Raises Conflict, Unavailable."""
         return until_settled(lambda: self._plan(hint))
 
     def _plan(self, hint: Work) -> str | None:

@@ -1,8 +1,8 @@
 """The poll's run over the collections of an account network: a bounded part in each run.
 
 Those under way first. Then, by turns, new ones (hints: of those that are seen, what is worth most) and those that wait and are due,
-the longest first: many that only wait, dust that anybody can send, keep nothing else from being begun. Only what is in motion after
-its look counts as under way.
+the longest first: many that only wait, dust that anybody can send, keep nothing else from being started. Only what is in motion
+after its look counts as under way.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from chalicelib.usecases.wallets.sweep_candidates import hint_place
 log = logging.getLogger(__name__)
 
 MOST_UNDER_WAY = 200
-"""No more are begun while so many are under way: withdrawals pay from the same hot wallet, one nonce after the other."""
+"""No more are started while so many are under way: withdrawals pay from the same hot wallet, one nonce after the other."""
 MOST_LOOKS = 1_000
 """Collections, and hints, that one run looks at."""
 _PAGE = 100

@@ -63,7 +63,7 @@ def recipient_of(store: Store, move: CoinMove) -> Wallet | None:
 
 
 def begun_for(store: Store, move: CoinMove) -> list[Still] | None:
-    """The conditions under which the recipient is one that what was begun may go on to: the service wallet of today, or one that
+    """The conditions under which the recipient is one that what was started may go on to: the service wallet of today, or one that
     was replaced since. None where it is neither. Raises Unavailable."""
     role: Role = "cold" if move.kind == "cold" else "hot"
     if move.recipient == move.wallet:

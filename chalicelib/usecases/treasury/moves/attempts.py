@@ -124,7 +124,7 @@ class MoveAttempts:
                 except ValueError as error:
                     log.error("ALARM %s: move %s can not be signed: %s", network.id, record.id, error)
                     raise OrderMismatch(f"move {record.id} can not be signed: {error}") from error
-        # The wallet that the move names, also one that was replaced meanwhile: what was begun with it is finished with it.
+        # The wallet that the move names, also one that was replaced meanwhile: what was started with it is finished with it.
         wallet = signing_wallet(self._store, network.id, self._parts.rules.normalize(network.slug, record.source), SIGN)
         if wallet is None or wallets is None:
             log.error("ALARM %s: the wallet %s that move %s leaves is not here", network.id, record.source, record.id)

@@ -14,7 +14,7 @@ from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unava
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.rivals import rival_bytes
-from chalicelib.usecases.wallets.booked import booked_at
+from chalicelib.usecases.wallets.ledger_balances import ledger_balance
 
 
 class MoveBytes:
@@ -78,4 +78,4 @@ class MoveBytes:
         raise Unavailable("fees rise faster than a transaction can be built")
 
     def _booked(self, network: Network, move: Move, asset: AssetId) -> int:
-        return booked_at(self._store, self._rules, network, move.source, asset).units
+        return ledger_balance(self._store, self._rules, network, move.source, asset).units

@@ -23,7 +23,7 @@ from chalicelib.usecases.ports.changes import Still
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
-from chalicelib.usecases.wallets.booked import booked_at
+from chalicelib.usecases.wallets.ledger_balances import ledger_balance
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class MoveChecks:
         """
         if move.amount < MATTERS:
             return True
-        there = booked_at(self._store, self._rules, network, move.recipient, move.asset)
+        there = ledger_balance(self._store, self._rules, network, move.recipient, move.asset)
         units = move.amount + there.units + there.pending
         if units < NEAR:
             return True

@@ -21,7 +21,7 @@ def planned(news: News, move: Move) -> list[Change]:
 
 def dropped(move: Move, reason: str, now: int) -> list[Change]:
     """The changes that take back a move for which nothing is allotted yet (state "planned"). Two items; a Conflict where somebody
-    has begun it meanwhile."""
+    has started it meanwhile."""
     if move.state != "planned":
         raise ValueError(f"move {move.id} is {move.state}: it can not be taken back")
     after = replace(next_version(move), state="dropped", reason=reason[:300], updated_at=now)

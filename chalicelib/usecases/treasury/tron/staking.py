@@ -36,7 +36,7 @@ from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Finality
 from chalicelib.usecases.treasury.tron.stake_booking import StakeBooking
-from chalicelib.usecases.wallets.booked import booked_at
+from chalicelib.usecases.wallets.ledger_balances import ledger_balance
 
 OPEN_AT_ONCE = 100
 _PAGE = 1000
@@ -130,7 +130,7 @@ class Staking:
                 return found
 
     def _held(self, network: Network, coin: Coin, wallet: Wallet) -> int:
-        return booked_at(self._store, self._rules, network, wallet.address, coin.asset).units
+        return ledger_balance(self._store, self._rules, network, wallet.address, coin.asset).units
 
     def _ordered(self, network: Network) -> int:
         """Units in orders that the ledger does not show yet."""

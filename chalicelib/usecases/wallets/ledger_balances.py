@@ -10,7 +10,7 @@ from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 
 
-def booked_at(store: Store, rules: AddressRules, network: Network, address: str, asset: AssetId) -> WalletBalance:
+def ledger_balance(store: Store, rules: AddressRules, network: Network, address: str, asset: AssetId) -> WalletBalance:
     """What the ledger has of a coin at one of our addresses (public spelling). Raises Unavailable."""
     place = form_of(rules, network, address)
     found = store.get(WalletBalance, network=network.id, address=place, asset=asset)
