@@ -7,6 +7,7 @@ and cut out of what a node says before that is passed on. Import stays cheap: no
 
 from __future__ import annotations
 
+import gc
 import re
 import threading
 import time
@@ -62,6 +63,9 @@ MOST_TOGETHER = 24 << 20
 large for that may be asked for by itself."""
 MOST_OF_ROWS = 256 << 20
 """The same of a list that is read row by row, and not held."""
+SEARCH_AFTER = 32 << 20
+"""Bytes of answers after which garbage is looked for. What is wrong with an answer is often in a cycle with the frames that hold it
+(an error that a loop remembers until another node was asked), and Python counts objects, of which a large answer may be one."""
 _IN_PARTS = ("debug_", "trace_", "getrawtransaction", "eth_getBlockReceipts")
 _TOO_DEEP = "depth limit exceeded"
 """How orjson says that an answer nests deeper than it reads: a trace of calls in calls. That is no fault of the node."""
@@ -139,6 +143,26 @@ class _Room:
             self._left += size
 
 
+class _Unsearched:
+    """Bytes of answers since garbage was last looked for, of the whole process."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def count(self, size: int) -> None:
+        with self._lock:
+            self._bytes += size
+
+    def search(self) -> None:
+        with self._lock:
+            if self._bytes < SEARCH_AFTER:
+                return
+            self._bytes = 0
+        gc.collect()
+
+
+_unsearched = _Unsearched()
 _shared: ContextVar[_Room | None] = ContextVar("room", default=None)
 _sharers: ContextVar[int] = ContextVar("sharers", default=1)
 
@@ -386,6 +410,7 @@ def posted(
 
     Raises TooMuch for a body of more than `most` bytes, Unavailable, what `into` raises, and urllib3's errors.
     """
+    _unsearched.search()  # before the next answer needs the room
     deadline, size = time.monotonic() + patience, 0
     try:
         response = pool.request("POST", url, body=data, redirect=False, preload_content=False)
@@ -404,6 +429,8 @@ def posted(
     except BaseException:
         response.close()
         raise
+    finally:
+        _unsearched.count(size)
     response.release_conn()
     return response.status, b"".join(pieces)
 

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import gc
 import json
 import logging
 import socket
 import threading
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from chalicelib.chains import rpc
+from chalicelib.chains.evm.payer import EvmPayer
+from chalicelib.chains.providers import Health, Node, Providers
 from chalicelib.chains.rpc import JsonRpc, RpcError, TooMuch, redacted, secrets_of
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.usecases.ports.failures import Unavailable
 from tests.unit.chains.rpc_server import SECRET, Answer, result, says, server
+
+ETHEREUM = next(network for network in default_networks("live") if network.slug == "ethereum")
 
 
 def error(code: int, message: str) -> Any:
@@ -359,3 +366,39 @@ def test_nothing_is_sent_where_no_node_may_be() -> None:
         assert (node.asked, node.heads) == ([], [])
         assert JsonRpc(node.url, place_allowed=lambda address: address == "127.0.0.1").call("eth_chainId", [1]) == [1]
     assert places == ["127.0.0.1"]
+
+
+def _of_providers(urls: Sequence[str]) -> Callable[[], object]:
+    nodes = Providers([Node(JsonRpc(url), Health(number)) for number, url in enumerate(urls)])
+    return lambda: nodes.call("eth_blockNumber")
+
+
+def _spread(urls: Sequence[str]) -> Callable[[], object]:
+    nodes = Providers([Node(JsonRpc(url), Health(number)) for number, url in enumerate(urls)])
+    return lambda: nodes.call("eth_sendRawTransaction", ["0x"])
+
+
+def _of_each(urls: Sequence[str]) -> Callable[[], object]:
+    payer = EvmPayer(ETHEREUM, JsonRpc(urls[0]), [JsonRpc(url) for url in urls])
+    return lambda: payer.told_nonces("0x" + "11" * 20)
+
+
+@pytest.mark.parametrize("asking", [_of_providers, _spread, _of_each])
+def test_large_answers_that_are_none_do_not_add_up(
+    asking: Callable[[Sequence[str]], Callable[[], object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though `app.py` lets searches for garbage be far apart: a node's nonsense must not fill a function's memory."""
+    monkeypatch.setattr(rpc, "SEARCH_AFTER", 8 << 20)
+    nonsense = Answer(b"x" * (2 << 20))
+    with server(lambda _: nonsense) as node:
+        ask = asking([node.url, node.url])
+        gc.disable()
+        tracemalloc.start()
+        try:
+            for _ in range(10):
+                with contextlib.suppress(Unavailable):
+                    ask()
+            assert tracemalloc.get_traced_memory()[0] < 16 << 20  # of 40
+        finally:
+            tracemalloc.stop()
+            gc.enable()
