@@ -128,14 +128,15 @@ class Health:
         return answer
 
     def failed(self, why: str, took: float = 0.0) -> None:
-        """Start its cool-down. Of requests that were under way together the first failure counts: the node failed once."""
+        """Start its cool-down. Of requests that were under way together the first failure counts: the node failed once. The longest
+        that one of them took counts as well: it may hang."""
         with self._counting:
-            if self._clock() - took < self._failed_at:
-                return
-            self.failures += 1
-            self._failed_at = self._clock()
-        cool_down = max(COOL_DOWN, took * COOL_DOWN_OF_WAITING) * 2 ** min(self.failures - 1, 10)
-        self._rests_until = self._clock() + min(MOST_COOL_DOWN, cool_down)
+            now, before = self._clock(), self._rests_until
+            if now - took >= self._failed_at:
+                self.failures += 1
+                self._failed_at, before = now, 0.0
+            cool_down = max(COOL_DOWN, took * COOL_DOWN_OF_WAITING) * 2 ** min(max(self.failures, 1) - 1, 10)
+            self._rests_until = max(before, now + min(MOST_COOL_DOWN, cool_down))
         log.warning("node %d is left alone for %d s (failure %d): %s", self.number, self.rests_for, self.failures, why)
 
     def _well(self, took: float) -> None:

@@ -159,6 +159,26 @@ def test_a_node_that_rests_is_handed_a_payment_only_where_no_other_answers() -> 
     assert rests.asked == ["eth_chainId", "eth_sendRawTransaction"]
 
 
+def test_a_node_that_hangs_rests_long_though_another_request_failed_at_once() -> None:
+    """Else one quick refusal beside each hanging request would buy it a rest of 15 seconds, and the run half a minute less."""
+    time = Time()
+    health = Health(1, time)
+
+    def refused() -> None:
+        time.now += 1
+        raise Unavailable("the node answers HTTP 500")
+
+    def hangs() -> None:
+        with suppress(Unavailable):
+            health.watched(refused)  # begun later, and over sooner
+        time.now += 29
+        raise Unavailable("the node can not be reached")
+
+    with suppress(Unavailable):
+        health.watched(hangs)
+    assert (health.failures, health.rests_for) == (1, 240)
+
+
 def test_requests_that_are_under_way_together_fail_once() -> None:
     """Each failure doubles the cool-down, and one break of the line is not as many as there were requests."""
     time = Time()
