@@ -270,13 +270,16 @@ class Providers:
         well = [node for node in order if not node.health.rests_for]
         told = answers(hand, well)
         for node in [node for node in order if node not in well]:
-            if any(not isinstance(answer, Exception) for answer in told):
+            if any(map(_taken, told)):
                 break
             told.append(hand(node))
-        taken = [answer for answer in told if not isinstance(answer, Exception)]
+        taken = list(filter(_taken, told))
         if taken:
             return next((answer for answer in taken if not _refused(answer)), taken[0])
-        raise next((error for error in told if isinstance(error, RpcError)), told[0])
+        errors = [answer for answer in told if isinstance(answer, Exception)]
+        raise next(
+            (error for error in errors if isinstance(error, RpcError)), errors[0] if errors else Unavailable("no node answers")
+        )
 
 
 class Watched(Protocol):
@@ -302,6 +305,11 @@ def in_order(nodes: Sequence[N], preferred: N | None = None) -> list[N]:
 def another_may_know(error: RpcError) -> bool:
     """Whether a node's error speaks of that node (it lacks the method, the block, the old state) and not of the request."""
     return error.code == _METHOD_NOT_FOUND or _NOT_HERE.search(error.message) is not None
+
+
+def _taken(answer: Any) -> bool:
+    """Whether a node says anything but a failure. Null is what none says that took a payment."""
+    return answer is not None and not isinstance(answer, Exception)
 
 
 def _refused(answer: Any) -> bool:

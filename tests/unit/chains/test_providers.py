@@ -218,6 +218,17 @@ def test_a_payment_that_nobody_takes_is_refused_in_the_words_of_who_answered() -
     assert providers(time, Scripted(time, refused)).call("wallet/broadcasttransaction", {}) == refused
 
 
+def test_null_is_no_word_that_a_payment_was_taken() -> None:
+    """Else a node in front that answers it would have every payment sent again, though the others took it."""
+    time = Time()
+    assert providers(time, Scripted(time, None), Scripted(time, "0xab")).call("eth_sendRawTransaction", ["0x02"]) == "0xab"
+    with pytest.raises(RpcError, match="nonce too low"):
+        refuses = Scripted(time, RpcError(-32000, "nonce too low"))
+        providers(time, Scripted(time, None), refuses).call("eth_sendRawTransaction", ["0x02"])
+    with pytest.raises(Unavailable, match="no node answers"):
+        providers(time, Scripted(time, None)).call("eth_sendRawTransaction", ["0x02"])
+
+
 def transfer(n: int) -> Transfer:
     return Transfer(f"0x{n:064x}", "native", None, "0xa", "0xb", n)
 
