@@ -39,7 +39,7 @@ def written_here() -> tuple[str, ...]:
 
 
 def switched_on(stage: str, variables: Mapping[str, str]) -> set[str]:
-    """The forms that functions with these settings write by them. Raises ValueError for a wrong setting."""
+    """The forms that functions of this version write with these settings. Raises ValueError for a wrong setting."""
     with of_stage(stage, {name: variables[name] for name in SWITCHED if name in variables}):
         settings = Settings.from_environment()
     return {name for name, field in SWITCHED.items() if getattr(settings, field)}
@@ -50,7 +50,7 @@ def demand_readers(stage: str, known: Versions, functions: Iterable[Function], w
     news: set[str] = set()
     for function in functions:
         after = switched_on(stage, wanted) | set(written_here())
-        news |= after - switched_on(stage, function.settings) - set(_reads(known, function.version))
+        news |= after - _said(function) - set(_reads(known, function.version))
     if news:
         raise CanNot(
             f"functions of stage {stage} run a version that does not read what {_list(news)} would write: deploy with that off (a"
@@ -60,7 +60,7 @@ def demand_readers(stage: str, known: Versions, functions: Iterable[Function], w
 
 def demand_reads(stage: str, known: Versions, functions: Iterable[Function], target: Version) -> None:
     """Raises CanNot where `target` does not read what functions write now, or what they wrote and is still there."""
-    on = {name for function in functions for name in switched_on(stage, function.settings)}
+    on = {name for function in functions for name in _writes(stage, known, function)}
     there = set(known.written) - (SWITCHED.keys() - STAY)
     if off := (on - STAY) - set(target.reads):
         raise CanNot(
@@ -76,6 +76,17 @@ def _reads(known: Versions, code: str) -> tuple[str, ...]:
     `chalice deploy`, behind the newest that is known."""
     version = next((each for each in known.known if each.code == code), known.known[-1] if known.known else None)
     return () if version is None else tuple(version.reads)
+
+
+def _said(function: Function) -> set[str]:
+    """The forms that a function's settings name: it would not start if it did not know them."""
+    return {name for name in SWITCHED if function.settings.get(name) == "on"}
+
+
+def _writes(stage: str, known: Versions, function: Function) -> set[str]:
+    """The forms that a function writes by its settings. Where those are silent, it is what its version does unasked: in prod
+    versions before 0.1.0 wrote none, nor did they read any."""
+    return switched_on(stage, function.settings) & (set(_reads(known, function.version)) | _said(function))
 
 
 def _version(target: Version) -> str:

@@ -1,7 +1,7 @@
 """What a paid invoice is billed over its whole life: from the request to the last delivered webhook, and on to its expiry.
 
 Run as a script: ``python tests/bench/bench_invoice.py [simulated] [ethereum] [polygon]``, all three where none is named, and the
-simulated one with settings as they are in prod until an update is complete (`LARGER`).
+simulated one with settings as they are while a version before 0.1.0 runs beside (`LARGER`).
 
 `simulated` is the test realm's ethereum, without its chain's own table. `ethereum` and `polygon` are live networks on a node
 (anvil) with a chain that is as old as their cursors remember: receipts are read, and the condition against double credit is asked.

@@ -33,6 +33,7 @@ STAGE = "prod"
 FULL = os.environ.get("SWEEP") == "full"
 NAMES = ("gateway-prod", "gateway-prod-payout")
 BEFORE, NOW = Platform("python3.11", "x86_64"), Platform("python3.13", "arm64")
+OFF = dict.fromkeys(forms.SWITCHED, "off")
 
 
 def package(content: str) -> bytes:
@@ -66,7 +67,9 @@ class Stage:
         reads: Sequence[str] = (),
         writes: Sequence[str] = (),
         on: Sequence[str] = (),
+        silent: bool = False,
     ) -> None:
+        """`on`: the settings that are; the others are off, or not there where the function is `silent` about them."""
         file = self.folder / f"packed-{content}.zip"
         file.write_bytes(package(content))
         for name in names:
@@ -84,7 +87,7 @@ class Stage:
                     Handler="app",
                     Code={"ZipFile": package(content)},
                 )
-            variables = {"STAGE": STAGE, **dict.fromkeys(on, "on")}
+            variables = {"STAGE": STAGE, **({} if silent else OFF), **dict.fromkeys(on, "on")}
             self.functions.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
             document = json.dumps(rights(content, name)[name])
             self.iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=document)
@@ -194,9 +197,9 @@ def test_a_breaking_change_takes_two_releases_to_go_back(stage: Stage, capsys: p
 def test_a_deploy_writes_nothing_that_a_running_function_does_not_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(**wanted: str) -> None:
         functions = standing.look(boto3, STAGE).functions.values()
-        forms.demand_readers(STAGE, versions.fetch(stage.bucket, STAGE), functions, wanted)
+        forms.demand_readers(STAGE, versions.fetch(stage.bucket, STAGE), functions, OFF | wanted)
 
-    ask(SHORT_RECORDS="on")  # nothing runs yet
+    ask(**dict.fromkeys(forms.SWITCHED, "on"))  # nothing runs yet
     stage.deploy("one", *NAMES)
     ask()
     with pytest.raises(CanNot, match="does not read what SHORT_RECORDS would write: deploy with that off"):
@@ -206,6 +209,19 @@ def test_a_deploy_writes_nothing_that_a_running_function_does_not_read(stage: St
     monkeypatch.setattr(forms, "written_here", lambda: ("Invoice 1",))
     with pytest.raises(CanNot, match="does not read what Invoice 1 would write"):
         ask()
+
+
+def test_a_version_before_all_forms_is_known_by_what_it_does_not_read(stage: Stage) -> None:
+    """Its settings are silent, and what it does then is off; a version from 0.1.0 on is on then."""
+    for content in ("one", "two"):
+        stage.deploy(content, *NAMES, silent=True)
+    functions = standing.look(boto3, STAGE).functions.values()
+    with pytest.raises(CanNot, match="LOOKOUTS, ONE_ITEM_OUTBOX, PACKED_RECORDS, SHORT_RECORDS"):
+        forms.demand_readers(STAGE, versions.fetch(stage.bucket, STAGE), functions, {})
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("one")}
+    stage.deploy("three", *NAMES, reads=forms.read_here(), silent=True)
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1, "it wrote them unasked"
 
 
 def test_what_was_written_stays_known_behind_a_rollback(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
