@@ -4,6 +4,7 @@ listens but where it is said, and so the relay has nothing to tell."""
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.wiring import services
@@ -109,7 +110,8 @@ def approved(walk: Walk) -> None:
 
 def retried(walk: Walk) -> None:
     """An event that its receiver refuses, and takes the next time; and what a merchant reads then."""
-    with Receiver([answer(503), answer(200)]) as receiver:
+    attempts = services().leases._deliveries
+    with Receiver([answer(503), answer(200)]) as receiver, patch.object(attempts, "_jitter", lambda: 0.5):
         hook = walk.ask("POST", "/webhooks", {"url": receiver.url(), "events": ["invoice.created"]})["data"]["id"]
         invoice = walk.ask("POST", "/invoices", {"currency": walk.coin, "network": walk.network, "amount": walk.amount()})
         walk.fire("relay")
