@@ -83,7 +83,8 @@ def accounted(*, units: bool = False) -> Iterator[Account]:
                 account.seconds += spent
                 if units and service == "dynamodb":
                     changed = [(table, old, _stored(passed_on, table, key)) for (table, key), old in zip(before, olds, strict=True)]
-                    _charge(account, operation, sent, changed, found)
+                    seen = _unfiltered(passed_on, sent) if operation == "Scan" and found is not None else found
+                    _charge(account, operation, sent, changed, seen)
 
     BaseClient._make_api_call, BotocoreStubber.__call__ = send, answer  # type: ignore[method-assign]
     try:
@@ -125,7 +126,7 @@ def _charge(account: Account, operation: str, sent: dict[str, Any], changed: lis
         for wanted, answer in zip(sent["TransactItems"], found["Responses"], strict=True):
             for _ in range(2):  # a read in a transaction costs two
                 _read(account, wanted["Get"]["TableName"], [answer.get("Item")], {"ConsistentRead": True})
-    elif operation == "Query":
+    elif operation in ("Query", "Scan"):
         # What is only counted is read all the same: keys, of which none is longer than this.
         counted = [{"pk": {"S": "x" * 180}}] * (found["Count"] if sent.get("Select") == "COUNT" else 0)
         _read(account, sent["TableName"], found.get("Items", counted), sent)
@@ -173,6 +174,18 @@ def _stored(send: Send, table: str, key: dict[str, Any]) -> dict[str, Any] | Non
     try:
         item: dict[str, Any] | None = send(client, "GetItem", {"TableName": table, "Key": key}).get("Item")
         return item
+    finally:
+        _looks.now = False
+
+
+def _unfiltered(send: Send, sent: dict[str, Any]) -> Any:
+    """What a scan reads, and is charged for, before its filter: by a call that is not accounted for.
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Scan.html#Scan.FilterExpression"""
+    client = _clients.get("dynamodb") or _clients.setdefault("dynamodb", boto3.client("dynamodb"))
+    bare = {name: value for name, value in sent.items() if name not in ("FilterExpression", "ExpressionAttributeValues")}
+    _looks.now = True
+    try:
+        return send(client, "Scan", bare)
     finally:
         _looks.now = False
 

@@ -26,6 +26,7 @@ from chalicelib.workers import record
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from infra.local.tron.server import Server
+from tests.bench.coin_steps import COIN, behind, glimpsed, treasury
 from tests.bench.costs import Cost
 from tests.bench.further_steps import completed, refunded
 from tests.bench.main_steps import withdrawn
@@ -34,7 +35,6 @@ from tests.support.fake_coins import FakeCoins, FakeLibrary, Reader
 from tests.support.mempools import Pool
 from tests.support.stack import first_stack
 
-COIN = 10**8
 SHARE = 12
 """Payments of a share, in place of `sharing.SHARE`: one full group. Two shares are a crowd."""
 
@@ -47,6 +47,7 @@ class Litecoin(Walk):
     payee: str = "ltc1qw508d6qejxtdg4y5r3zarvary0c5xw7kgmn4n9"  # BIP-173's program
     confirmations: int = 6
     chain: FakeCoins | None = None
+    pool: Pool | None = None
 
     @property
     def coins(self) -> FakeCoins:
@@ -96,10 +97,21 @@ class DigestsOfCoins:
         return Signature(int.from_bytes(digest), 1, 0) if wallet.network == "live:litecoin" else signature
 
 
+class DigestKeys:
+    """The seed's keys, for coins in memory: they sign by repeating what is to be signed."""
+
+    @contextmanager
+    def opened(self) -> Iterator[DigestKeys]:
+        yield self
+
+    def sign_as(self, network: NetworkId, address: str, path: str, digest: bytes) -> Signature:
+        return Signature(int.from_bytes(digest), 1, 0)
+
+
 @contextmanager
-def litecoin() -> Iterator[FakeCoins]:
-    """The live litecoin is a chain in memory."""
-    chain = FakeCoins()
+def litecoin() -> Iterator[tuple[FakeCoins, Pool]]:
+    """The live litecoin is a chain in memory; its node tells of a mempool what is in the pool beside it."""
+    chain, pool = FakeCoins(), Pool()
     reader, signer = ChainWiring.live_reader, CustodyWiring.__dict__["signer"].func
 
     def read(self: ChainWiring, network: Any, impatient: bool = False) -> Any:
@@ -110,10 +122,11 @@ def litecoin() -> Iterator[FakeCoins]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ChainWiring, "live_reader", read)
         patch.setattr(ChainWiring, "live_coin_payer", lambda self, network: chain)
-        patch.setattr(ChainWiring, "mempool", lambda self, network: Pool())
+        patch.setattr(ChainWiring, "mempool", lambda self, network: pool)
         patch.setattr(SecondReaders, "coins", lambda self, network: FakeLibrary())
         patch.setattr(CustodyWiring, "signer", made)
-        yield chain
+        patch.setattr(CustodyWiring, "deposit_keys", DigestKeys())
+        yield chain, pool
 
 
 @contextmanager
@@ -183,7 +196,7 @@ def opened(walk: Walk) -> None:
 def live(aws: LocalAws) -> dict[str, Cost]:
     """What the steps cost; `aws` has another first start afterwards."""
     costs: dict[str, Cost] = {}
-    with litecoin() as chain, tron() as node:
+    with litecoin() as (chain, pool), tron() as node:
         stack = first_stack(aws, {"litecoin": NodeInfo("http://127.0.0.1:9"), "tron": NodeInfo(node.url)})
         services().clock.shift_ms = 0
         Litecoin(stack, "", chain=chain).mine(SETTLED)
@@ -202,4 +215,9 @@ def live(aws: LocalAws) -> dict[str, Cost]:
             accounts.poll("an empty block")
             withdrawn(accounts)
             accounts.idle()
-    return costs | coins.costs | accounts.costs
+        for counts in (False, True):
+            moved = Litecoin(stack, "", counts, chain=chain, pool=pool)
+            glimpsed(moved)
+            behind(moved)
+            treasury(moved)
+    return costs | coins.costs | accounts.costs | moved.costs

@@ -2,7 +2,8 @@
 
 The table is `costs.md` beside this file; `tests/contract/api/test_step_costs.py` compares it with what steps cost now, exactly.
 `python -m tests.bench.steps` writes it anew. The paths that every payment and withdrawal takes are in main_steps.py, others in
-further_steps.py, those on networks that are not simulated in live_steps.py.
+further_steps.py, rare ones in checkout_steps.py and operator_steps.py, those on networks that are not simulated in live_steps.py
+and coin_steps.py.
 
 Each path is walked twice, and the second walk counts: what a process remembers, and what is made once for a merchant, is there.
 Time stands still but for a millisecond at each look, and what is remembered for seconds is remembered for hours: a slow machine
@@ -25,6 +26,7 @@ from tests.bench.costs import TABLE, Cost, shown  # noqa: E402
 from tests.bench.further_steps import FURTHER  # noqa: E402
 from tests.bench.live_steps import live  # noqa: E402
 from tests.bench.main_steps import walked  # noqa: E402
+from tests.bench.operator_steps import RARE  # noqa: E402
 from tests.bench.walk import Walk, still  # noqa: E402
 from tests.support.receiver import Receiver  # noqa: E402
 from tests.support.stack import Stack  # noqa: E402
@@ -35,7 +37,7 @@ def measured(stack: Stack) -> dict[str, Cost]:
     back before it is used."""
     costs: dict[str, Cost] = {}
     with still(), Receiver() as receiver:
-        for group, settings in ((walked, {}), *FURTHER):
+        for group, settings in ((walked, {}), *FURTHER, *RARE):
             with patch.dict(os.environ, settings):
                 stack.reset()
                 services().clock.shift_ms = 0

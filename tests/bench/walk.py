@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 
+from chalicelib.usecases.archive.coverage import Coverage
+from chalicelib.usecases.catalogue.conditions import Conditions
+from chalicelib.usecases.merchants.shop import Shops
 from chalicelib.wiring import services
 from chalicelib.wiring.parts import SystemClock
 from tests.bench.accounting import Account, accounted
@@ -27,10 +30,12 @@ SETTLED = 80
 def still() -> Iterator[None]:
     """Time stands still but for a millisecond at each look, and a thousandth of what passes for whoever remembers (steps.py)."""
     ticks, began, real = iter(range(START, START + 10**9)), time.monotonic(), time.monotonic
-    with (
-        patch.object(SystemClock, "now_ms", lambda self: next(ticks) + self.shift_ms),
-        patch.object(time, "monotonic", lambda: began + (real() - began) / 1_000),
-    ):
+    slow = lambda: began + (real() - began) / 1_000  # noqa: E731
+    with ExitStack() as patched:
+        patched.enter_context(patch.object(SystemClock, "now_ms", lambda self: next(ticks) + self.shift_ms))
+        patched.enter_context(patch.object(time, "monotonic", slow))
+        for remembers in (Shops, Conditions, Coverage):  # their clock is a default, bound when their module was loaded
+            patched.enter_context(patch.object(remembers.__init__, "__defaults__", (slow,)))
         yield
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from infra.cli import main
-from tests.contract.treasury.rotation import replaced
+from tests.support.rotation import replaced
 from tests.support.shop import Shop, decide
 from tests.support.slots import add_slot, fund
 from tests.support.stack import Stack

@@ -14,8 +14,8 @@ from chalicelib.usecases.treasury.collection import fees as collect_fees
 from chalicelib.usecases.treasury.collection import run as collect_run
 from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.treasury.collection.steps import CollectSteps
-from tests.contract.treasury.rotation import drain, replace_hot
 from tests.support.collected_deposits import go, later, listed, moves, only, pay, settings, settle
+from tests.support.rotation import drain, replace_hot
 from tests.support.shop import Shop, as_operator, open_shop
 from tests.support.treasury import booked
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.treasury.rotation import drain, replaced
 from tests.support.collected_deposits import listed, moves, pay, settings, settle
 from tests.support.reconciling import suspected
+from tests.support.rotation import drain, replaced
 from tests.support.shop import ETHER, Shop, open_shop
 from tests.support.stack import Stack
 from tests.support.treasury import booked, register

@@ -23,9 +23,9 @@ from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.wallets.lookup import wallet_at
 from chalicelib.wiring import services
 from infra import cli
-from tests.contract.treasury.rotation import BITCOIN, ETHEREUM, drain, replace_hot, replaced, retired
 from tests.support.cuts import Cutter, Died, install
 from tests.support.reconciling import suspected
+from tests.support.rotation import BITCOIN, ETHEREUM, drain, replace_hot, replaced, retired
 from tests.support.shop import PAYEE, STUCK, Shop, decide, open_shop
 from tests.support.stack import Stack
 
