@@ -70,6 +70,9 @@ https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonAPIGateway
 _TRIES, _WAIT_SECONDS = 12, 10.0
 """A role that was made a moment ago is not known everywhere yet, nor is one that was just set for the account."""
 _ALL = "*/*"
+"""All methods. The limits count for each of them by itself.
+https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-request-throttling.html
+"""
 _RATE, _BURST = "throttlingRateLimit", "throttlingBurstLimit"
 
 

@@ -5,6 +5,10 @@ its key, goes before it, and counts for rights up to five minutes later. A right
 stack just made. Nor does an alias of ours ever come to lead to another key (kms:UpdateAlias).
 https://docs.aws.amazon.com/kms/latest/developerguide/alias-authorization.html
 
+These rights are a role's of its own, which deploys where keys change. No service role is given to CloudFormation instead: it would
+be used by all later operations of the stack, whoever starts them, which is what the two roles are to prevent.
+https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_UpdateStack.html (RoleARN)
+
 A key is known by its alias, and both stay where a stack goes. So keys that stand outside of their stack are brought in by resource
 import, and never made anew: nothing could open what the lost ones sealed. That is so after somebody deleted the stack, and for a
 stage whose main stack held the keys: they leave it first, kept, and come in here under the same logical ids. Aliases lead to them

@@ -65,7 +65,7 @@ def _update(client: Any, lock: Lock, function: Function, target: Version, wait: 
     https://docs.aws.amazon.com/lambda/latest/api/API_UpdateFunctionCode.html
     https://docs.aws.amazon.com/lambda/latest/api/API_UpdateFunctionConfiguration.html
     """
-    code: dict[str, Any] = {"S3Bucket": lock.bucket.name, "S3Key": target.key}
+    code: dict[str, Any] = {"S3Bucket": lock.bucket.name, "S3Key": target.key(lock.stage)}
     if target.architecture:
         code["Architectures"] = [target.architecture]
     _patiently(client, client.update_function_code, {"FunctionName": function.name, **code}, wait)

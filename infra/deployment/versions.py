@@ -38,9 +38,9 @@ class Version:
     runtime: str | None = None
     architecture: str | None = None
 
-    @property
-    def key(self) -> str:
-        return f"packages/{base64.b64decode(self.code).hex()}.zip"
+    def key(self, stage: str) -> str:
+        """Its package in the bucket: each stage has its own, since it deletes those that it does not know any more."""
+        return f"{_packages(stage)}{base64.b64decode(self.code).hex()}.zip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +89,18 @@ def keep(
     ClientError, OSError."""
     body, before = package.read_bytes(), fetch(bucket, stage)
     version = Version(_checksum(body), datetime.now(UTC).isoformat(timespec="seconds"), rights, reads, writes, *platform)
-    if not _is_there(bucket, version.key):
-        bucket.client.put_object(**bucket.whose, Key=version.key, Body=body)
-    others = [each for each in before.known if each.code != version.code]
-    kept, gone = [*others, version][-MOST:], others[: max(0, len(others) + 1 - MOST)]
-    store(bucket, stage, replace(before, known=tuple(kept), goal=None, written=tuple(sorted({*before.written, *writes, *on}))))
-    for each in gone:
-        bucket.client.delete_object(**bucket.whose, Key=each.key)
+    if not _is_there(bucket, version.key(stage)):
+        bucket.client.put_object(**bucket.whose, Key=version.key(stage), Body=body)
+    kept = tuple([*(each for each in before.known if each.code != version.code), version][-MOST:])
+    store(bucket, stage, replace(before, known=kept, goal=None, written=tuple(sorted({*before.written, *writes, *on}))))
+    _delete_others(bucket, stage, kept)
 
 
 def forget_after(bucket: Bucket, stage: str, versions: Versions, target: Version) -> None:
     """Forget what was rolled back: the next version's predecessor is `target`. Raises botocore's ClientError."""
-    place = versions.known.index(target) + 1
-    store(bucket, stage, replace(versions, known=versions.known[:place], goal=None))
-    for each in versions.known[place:]:
-        bucket.client.delete_object(**bucket.whose, Key=each.key)
+    kept = versions.known[: versions.known.index(target) + 1]
+    store(bucket, stage, replace(versions, known=kept, goal=None))
+    _delete_others(bucket, stage, kept)
 
 
 def before(versions: Versions, running: Iterable[str], stage: str) -> Version:
@@ -138,6 +135,19 @@ def _read(stored: Mapping[str, Any]) -> Version:
 def _checksum(body: bytes) -> str:
     """As Lambda's CodeSha256. https://docs.aws.amazon.com/lambda/latest/api/API_FunctionConfiguration.html"""
     return base64.b64encode(hashlib.sha256(body).digest()).decode()
+
+
+def _delete_others(bucket: Bucket, stage: str, known: Iterable[Version]) -> None:
+    """Delete the stage's packages of other versions, those that an earlier cut left included."""
+    kept = {each.key(stage) for each in known}
+    pages = bucket.client.get_paginator("list_objects_v2").paginate(**bucket.whose, Prefix=_packages(stage))
+    for key in [each["Key"] for page in pages for each in page.get("Contents", [])]:
+        if key not in kept:
+            bucket.client.delete_object(**bucket.whose, Key=key)
+
+
+def _packages(stage: str) -> str:
+    return f"packages/{stage}/"
 
 
 def _is_there(bucket: Bucket, key: str) -> bool:

@@ -1,10 +1,15 @@
-"""Deploys a copy of the project to an empty account by the command `deploy`, and cuts that, or the command `delete`, at AWS calls.
+"""Runs commands of a stage one after the other on a copy of the project, from an empty account on, and cuts them at AWS calls:
+`deploy`, `upgrade` (deploy, of the next release), `rollback`, `delete`.
 
 At such a call the process is forked: the copy is cut there, runs the command again as an operator would, and dumps what stands; the
-first one goes on. Prints, as JSON, the cuts, what stands in the end, what cuts left otherwise, and what was asked of AWS. Run in a
-process of its own by test_deploy_cuts.py: Chalice loads the app from the folder that it deploys.
+first one goes on. Prints, as JSON, of each command the cuts, what stands in the end, what cuts left otherwise, and what was asked
+of AWS. Run in a process of its own by test_deploy_cuts.py: Chalice loads the app from the folder that it deploys.
 
-    python -m tests.deploy.cut_deploys <command> <folder> <stage> <each n-th call> <remainder by n> <after the first of these, too>
+A command with `!` behind it is cut in this process, once, and run again: that takes half the time, and there is nothing to compare
+with.
+
+    python -m tests.deploy.cut_deploys <commands> <folder> <stage> <the last one's each n-th call> <remainder by n>
+        <command:operation, after the first of which it is cut, too>
 """
 
 from __future__ import annotations
@@ -30,6 +35,8 @@ from botocore.exceptions import EndpointConnectionError
 
 from tests.support.cuts import WAYS, Cutter, Died
 
+NEVER = 10**6
+"""More calls than a command makes."""
 _SAID = 3000  # characters
 
 
@@ -46,6 +53,8 @@ class Forks:
     cuts: dict[int, str] = field(default_factory=dict)
     cut: int | None = None
     on: bool = False
+    forks: bool = True
+    """Whether a cut is another process's."""
 
     def around(self, operation: str, call: Callable[[], Any]) -> Any:
         # The lock is renewed in a thread of its own, once a minute: a process that is forked there has no main thread to go on.
@@ -57,7 +66,7 @@ class Forks:
             how, when = ("death", "after") if operation in self.named else WAYS[len(self.cuts) % len(WAYS)]
             self.named.discard(operation)
             self.cuts[number] = f"{number} {operation}: {how} {when}"
-            child = os.fork()
+            child = os.fork() if self.forks else 0
             if child == 0:
                 self.on, self.cut = False, number
                 cutter = Cutter(1, how, when, armed=True)
@@ -66,22 +75,21 @@ class Forks:
         return call()
 
 
-def main(command: str, folder: str, stage: str, every: str, first: str, operations: str) -> None:
+def main(commands: str, folder: str, stage: str, every: str, first: str, operations: str) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     gc.disable()  # it ends before its garbage is worth a search: that would be a tenth of its time
     os.environ["STAGE"] = stage
     from infra import package
     from infra.deployment import code
-    from tests.deploy.standing_dump import differences, dump
+    from tests.deploy import next_release
 
     topic = _empty_account()
     vars(package)["is_packed"] = lambda name: name == "app.py"  # all of our code, uploaded 44 times, takes longer than all else
     project = Path(folder) / "project"
     vars(code)["PROJECT"] = project
     deploy = ["--stage", stage, "deploy", "--yes", "--alarm-topic", topic]
-    words = deploy if command == "deploy" else ["--stage", stage, command, "--yes"]
-    forks = Forks(int(every), int(first), set(filter(None, operations.split(","))))
+    forks = Forks(1, 0, set())
     client: Any = botocore.client.BaseClient
     api_call = client._make_api_call
 
@@ -91,26 +99,53 @@ def main(command: str, folder: str, stage: str, every: str, first: str, operatio
         return forks.around(operation, lambda: api_call(self, operation, arguments))
 
     client._make_api_call = called
-    if words != deploy:
-        _operate(deploy)
+    named = [each.split(":") for each in operations.split(",") if each]
+    found, every_command = {}, commands.split(",")
+    for place, word in enumerate(every_command, 1):
+        command = word.rstrip("!")
+        if command == "upgrade":
+            next_release.check_out(project)
+        mine = {operation for whose, operation in named if whose == command}
+        each_n_th = (int(every), int(first)) if place == len(every_command) else (NEVER, 0)
+        forks = Forks(*each_n_th, mine, forks=word == command)
+        words = deploy if command in ("deploy", "upgrade") else ["--stage", stage, command, "--yes"]
+        found[command] = _cut(forks, words, Path(folder), stage)
+    print(json.dumps(found))
+
+
+def _cut(forks: Forks, words: list[str], folder: Path, stage: str) -> dict[str, Any]:
+    """Run one command whole, and cut in the processes that are forked from it; what became of it all."""
+    from infra.deployment import lock
+    from tests.deploy.standing_dump import differences, dump
+
+    known = _versions(stage)
     forks.on = True
     with contextlib.suppress(Died):
         said = _operate(words)
-    if forks.cut is not None:
-        _go_on(forks.cut, words, Path(folder), stage)
+    if forks.cut is not None and forks.forks:
+        _go_on(forks.cut, words, folder, stage, known)
         os._exit(0)
+    if forks.cut is not None:
+        forks.on, age = True, lock._age
+        said = _again(words, stage, known)
+        vars(lock)["_age"] = age
     forks.on = False
-    whole = dump(stage)
-    left = {}
-    for number, name in forks.cuts.items():
-        file = Path(folder) / f"{number}.json"
+    whole, left = dump(stage), {}
+    for number, name in forks.cuts.items() if forks.forks else ():
+        file = folder / f"{number}.json"
         answer = json.loads(file.read_text()) if file.exists() else {"said": "its process ended"}
         file.unlink(missing_ok=True)
         problems = [answer["said"]] if answer["said"] else differences(whole, answer["dump"])
         if problems:
             left[name] = problems
-    cuts, asked = list(forks.cuts.values()), sorted(forks.asked)
-    print(json.dumps({"said": said, "left": left, "stands": whole, "cuts": cuts, "asked": asked}))
+    return {"said": said, "left": left, "stands": whole, "cuts": [*forks.cuts.values()], "asked": sorted(forks.asked)}
+
+
+def _versions(stage: str) -> tuple[Any, ...]:
+    from infra.deployment import versions
+    from infra.deployment.bucket import bucket_of
+
+    return versions.fetch(bucket_of(boto3), stage).known
 
 
 def _empty_account() -> str:
@@ -143,26 +178,38 @@ def _operate(words: list[str]) -> str:
     return "" if result == 0 else said.getvalue()[-_SAID:]
 
 
-def _go_on(number: int, words: list[str], folder: Path, stage: str) -> None:
-    """What the operator does after a cut: the same again, in a fresh process; where the lock stayed once it is dead."""
-    from chalicelib import wiring
-    from infra.deployment import code, lock
+def _go_on(number: int, words: list[str], folder: Path, stage: str, known: tuple[Any, ...]) -> None:
+    """What the operator does after a cut, in this process that was forked for it, and what stands then, into a file."""
+    from infra.deployment import code
     from tests.deploy.standing_dump import dump
 
     own = folder / str(number)
     shutil.copytree(folder / "project", own)
     vars(code)["PROJECT"] = own
+    said = _again(words, stage, known)
+    answer = {"said": said, "dump": None if said else dump(stage)}
+    (folder / f"{number}.json").write_text(json.dumps(answer))
+    shutil.rmtree(own)
+
+
+def _again(words: list[str], stage: str, known: tuple[Any, ...]) -> str:
+    """The same command again, as if in a fresh process; where the lock stayed once it is dead. What it said of failures.
+
+    A rollback that had forgotten the version it came from was done: the same again would go back one version further.
+    """
+    from chalicelib import wiring
+    from infra.deployment import lock
+
     wiring.forget()
     # It died with the lock, or could not give it back: the operator waits as he is told.
     age = lock._age
     vars(lock)["_age"] = lambda found: age(found) + lock.DEAD
+    if "rollback" in words and _versions(stage) != known:
+        return ""
     try:
-        said = _operate(words)
+        return _operate(words)
     except Exception as error:  # noqa: BLE001 - it is told as what the operator would see
-        said = repr(error)
-    answer = {"said": said, "dump": None if said else dump(stage)}
-    (folder / f"{number}.json").write_text(json.dumps(answer))
-    shutil.rmtree(own)
+        return repr(error)
 
 
 if __name__ == "__main__":

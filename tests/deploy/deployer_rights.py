@@ -18,6 +18,7 @@ _ACTIONS = {
     # .../list_amazons3.html
     ("s3", "HeadBucket"): {"s3:ListBucket"},
     ("s3", "ListBuckets"): {"s3:ListAllMyBuckets"},
+    ("s3", "ListObjectsV2"): {"s3:ListBucket"},
     ("s3", "HeadObject"): {"s3:GetObject", "s3:ListBucket"},
     ("s3", "PutPublicAccessBlock"): {"s3:PutBucketPublicAccessBlock"},
     ("s3", "PutBucketEncryption"): {"s3:PutEncryptionConfiguration"},

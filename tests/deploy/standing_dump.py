@@ -8,7 +8,7 @@ from typing import Any
 
 import boto3
 
-from infra.deployment import record
+from infra.deployment import record, versions
 from infra.deployment.bucket import bucket_of
 from infra.deployment.function_settings import standing
 from infra.deployment.standing import look
@@ -27,6 +27,8 @@ def dump(stage: str) -> dict[str, Any]:
         "alarms": {each["AlarmName"]: _alarm(each) for page in alarms for each in page["MetricAlarms"]},
         "record": sorted(map(_entry, _recorded(stage)), key=str),
         "locks": boto3.client("s3").list_objects_v2(Bucket=bucket_of(boto3).name, Prefix="locks/").get("Contents", []),
+        "versions": _versions(stage),
+        "indexes": {name: _indexes(name) for name in boto3.client("dynamodb").list_tables()["TableNames"]},
         "tables": {name: _rows(name) for name in boto3.client("dynamodb").list_tables()["TableNames"]},
     }
     text = json.dumps(whole, sort_keys=True, default=str)
@@ -126,6 +128,16 @@ def _recorded(stage: str) -> tuple[record.Resource, ...]:
 
 def _entry(found: record.Resource) -> record.Resource:
     return {key: value for key, value in found.items() if key != "event_uuid"}
+
+
+def _versions(stage: str) -> dict[str, Any]:
+    found = versions.fetch(bucket_of(boto3), stage)
+    return {"known": [[each.code, each.rights] for each in found.known], "goal": found.goal, "written": found.written}
+
+
+def _indexes(table: str) -> list[str]:
+    found = boto3.client("dynamodb").describe_table(TableName=table)["Table"]
+    return sorted(each["IndexName"] for each in found.get("GlobalSecondaryIndexes", []))
 
 
 def _rows(table: str) -> int | None:

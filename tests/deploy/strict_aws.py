@@ -139,7 +139,8 @@ def _small_packages() -> None:
         return create(self, spec)
 
     def updated(self: LambdaBackend, function_name: str, qualifier: str, body: dict[str, Any]) -> Any:
-        _weigh(body["ZipFile"])
+        if "ZipFile" in body:  # else it comes by S3, as a rollback's does
+            _weigh(body["ZipFile"])
         return update(self, function_name, qualifier, body)
 
     LambdaBackend.create_function = created  # type: ignore[method-assign]

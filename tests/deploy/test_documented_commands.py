@@ -54,6 +54,14 @@ def test_what_a_deploy_says_is_said_by_it() -> None:
     assert [each for each in said if each not in written] == []
 
 
+def test_what_an_account_needs_once_is_counted() -> None:
+    """Beside the commands of the way to the first invoice (test_deploy.py)."""
+    page = (DOCS / "deploying.md").read_text()
+    needed = page.partition("\n## What is needed\n")[2].partition("\n## ")[0]
+    once = [line for line in needed.splitlines() if line.strip().startswith("aws ")]
+    assert f"once for an account, the {len(once)} above" in page and len(once) == 6
+
+
 def test_each_command_of_the_first_pages_is_run_by_a_test() -> None:
     """Those of deploying and operating, in sentences too: as the page has them, or by the test that is named."""
     pages = "\n".join((DOCS / f"{name}.md").read_text() for name in ("deploying", "operating"))

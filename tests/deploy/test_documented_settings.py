@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from chalicelib.settings import STAGES, VARIABLES, Settings
 from infra.deploy import TEMPLATE
 from infra.deployment.platform_settings import of_stage
-from infra.stage_settings import declared
+from infra.stage_settings import CONFIG, declared
 
 PAGE = (TEMPLATE.parents[1] / "docs" / "operating.md").read_text()
 SECTION = PAGE.partition("\n## Settings\n")[2].partition("\n## ")[0]
@@ -25,6 +28,12 @@ IN_WORDS = {
     "ARCHIVE_AFTER_DAYS": "none, which is not 0",
 }  # fmt: skip
 """Settings whose default is that there is no value."""
+
+FIXED = {
+    "version", "app_name", "autogen_policy", "api_gateway_stage", "api_gateway_endpoint_type", "minimum_compression_size", "stages",
+    "lambda_functions", "environment_variables", "iam_policy_file", "platform",
+}  # fmt: skip
+"""Members of config.json that no operator sets, or that hold others."""
 
 
 def names(row: tuple[str, ...]) -> list[str]:
@@ -64,6 +73,37 @@ def test_what_a_deploy_sets_has_a_row_as_well() -> None:
     assert {name for name in parameters if name.upper() not in VARIABLES} - {"AccessLogDays", "TablesKeyArn"} == {
         row[0].partition(":")[0] for row in ROWS if not names(row)
     }
+
+
+def test_what_chalice_is_told_has_its_default() -> None:
+    """All that config.json says of functions, and what puts them into a network; by default none is in one."""
+    config = json.loads(CONFIG.read_text())
+    told = {name: [*found(config, name)] for name in (*members(config), "subnet_ids", "security_group_ids")}
+    rows = [
+        [cell.strip() for cell in line.strip("|").split(" | ")] for line in SECTION.splitlines() if re.match(r"\| `[a-z]+_", line)
+    ]
+    said = {n: text for row in rows for n, text in zip(re.findall(r"`(\w+)`", row[0]), row[2].strip(" |").split(", "), strict=True)}
+    wanted = {name: _range(values) for name, values in told.items() if name not in FIXED}
+    assert len(wanted) >= 6 and said == wanted and all(len(row) == 3 and all(row) for row in rows)
+
+
+def members(value: Any) -> Iterator[str]:
+    """The names of all members, but for those of functions, stages and variables."""
+    for name, inner in value.items():
+        yield name
+        if name in ("stages", "lambda_functions"):
+            yield from (each for one in inner.values() for each in members(one))
+
+
+def found(value: Any, name: str) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from ([value[name]] if name in value else [])
+        yield from (each for inner in value.values() for each in found(inner, name))
+
+
+def _range(values: list[Any]) -> str:
+    least, most = (min(values), max(values)) if values else ("none", "none")
+    return str(least) if least == most else f"{least} to {most}"
 
 
 @pytest.mark.parametrize("stage", ["demo", "prod"])

@@ -27,7 +27,7 @@ from infra.deployment.standing import declared
 from infra.deployment.versions import MOST, Version, Versions, before
 from infra.lambda_platform import Platform
 from infra.local import repairs
-from tests.support.cuts import WAYS, Cutter, How, When
+from tests.support.cuts import WAYS, Cutter, Died, How, When
 
 STAGE = "prod"
 FULL = os.environ.get("SWEEP") == "full"
@@ -102,6 +102,10 @@ class Stage:
             document = self.iam.get_role_policy(RoleName=name, PolicyName=name)["PolicyDocument"]
             found[name] = (each["CodeSha256"], document["Statement"][0]["Sid"])
         return found
+
+    def packages(self) -> set[str]:
+        listed = boto3.client("s3").list_objects_v2(Bucket=self.bucket.name, Prefix=f"packages/{STAGE}/")
+        return {each["Key"] for each in listed["Contents"]}
 
     def platforms(self) -> set[Platform]:
         listed = self.functions.list_functions()["Functions"]
@@ -297,8 +301,32 @@ def test_the_last_versions_are_kept(stage: Stage) -> None:
         stage.deploy(str(number), NAMES[0])
     known = versions.fetch(stage.bucket, STAGE).known
     assert [each.code for each in known] == [checksum(str(n)) for n in range(2, MOST + 2)]
-    keys = {each["Key"] for each in boto3.client("s3").list_objects_v2(Bucket=stage.bucket.name, Prefix="packages/")["Contents"]}
-    assert keys == {each.key for each in known}
+    assert stage.packages() == {each.key(STAGE) for each in known}
+
+
+def test_a_package_that_a_cut_rollback_left_goes_with_the_next_deploy(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for content in ("one", "two"):
+        stage.deploy(content, *NAMES)
+    with monkeypatch.context() as cut:
+        cut.setattr(versions, "_delete_others", lambda *_: (_ for _ in ()).throw(Died()))
+        with pytest.raises(Died):
+            main(["--stage", STAGE, "rollback", "--yes"])
+    assert len(stage.packages()) == 2
+    stage.bucket.client.delete_object(Bucket=stage.bucket.name, Key=f"locks/{STAGE}")
+    stage.deploy("one", *NAMES)
+    assert stage.packages() == {each.key(STAGE) for each in versions.fetch(stage.bucket, STAGE).known}
+
+
+def test_another_stages_versions_take_no_package_away(stage: Stage, tmp_path: Path) -> None:
+    """Stages that run the same code share the bucket: one forgets a version that the other one goes back to."""
+    stage.deploy("one", *NAMES)
+    stage.deploy("two", *NAMES)
+    for content in ("one", *map(str, range(MOST))):
+        (tmp_path / "demo.zip").write_bytes(package(content))
+        versions.keep(stage.bucket, "demo", tmp_path / "demo.zip", {}, NOW)
+    assert checksum("one") not in {each.code for each in versions.fetch(stage.bucket, "demo").known}
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("one")}
 
 
 def test_which_version_is_before() -> None:
