@@ -14,7 +14,19 @@ import pytest
 from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId
-from chalicelib.domain.scanning.ticks import DEAD_MS, GAP_MS, HASTE_MS, LINKS_PART, NOTED_MS, OPEN_MS, WAIT_MS, Busy, TickLease, is_late, planned
+from chalicelib.domain.scanning.ticks import (
+    DEAD_MS,
+    GAP_MS,
+    HASTE_MS,
+    LINKS_PART,
+    NOTED_MS,
+    OPEN_MS,
+    WAIT_MS,
+    Busy,
+    TickLease,
+    is_late,
+    planned,
+)
 from chalicelib.domain.work import Work, WorkKind, time_order
 from chalicelib.usecases.ports.changes import Close, Conflict, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
