@@ -19,4 +19,4 @@ def payer_waits(services: Services, invoice: Invoice) -> None:
     realm, _ = network_parts(invoice.network)
     now, networks = services.clock_of(realm).now_ms(), services.catalogue(realm).networks
     for network, since in expected_since(invoice).items():
-        services.ticks.ask(networks[network_parts(network)[1]], since, now)
+        services.ticks.ask(networks[network_parts(network)[1]], since, now, by_link=invoice.payment_link is not None)

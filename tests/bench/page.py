@@ -1,7 +1,8 @@
 """Renews the tables of docs/scale.md: each stands between `<!-- name -->` and `<!-- / -->`, and comes from what its benches print.
 
 `python -m tests.bench.page` (`make bench`) runs every bench and renews all, `python -m tests.bench.page growth limits` those two.
-`limits` is computed from the others and from costs.md (limits.py). Where a bench fails, or prints what is not understood, its
+`limits` is computed from the others and from costs.md (limits.py); those of `ON_REQUEST` are renewed where they are named alone.
+Where a bench fails, or prints what is not understood, its
 table stays, and this ends with 1.
 """
 
@@ -52,7 +53,8 @@ def printed(bench: str) -> str:
     """What a bench prints; printed here as well. A budget that is not kept fails this run, and its figures are shown all the same.
     Raises Unknown."""
     print(f"== bench_{bench}", flush=True)
-    command = [sys.executable, str(BENCH / f"bench_{bench}.py")]
+    name, *options = bench.split()
+    command = [sys.executable, str(BENCH / f"bench_{name}.py"), *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1_200, check=False)
     print(done.stdout, flush=True)
     if done.returncode not in (0, 1) or "Traceback" in done.stderr:
@@ -159,6 +161,43 @@ def seconds(told: str) -> str:
     return table("network|p95 s, spread; waits doubled|all on it|USD a month, idle; busy|million node requests, idle; busy", rows)
 
 
+def latencies(told: str) -> str:
+    """What `seconds` assumes: of each source its URL or file, and whether it is an assumption."""
+
+    def rows() -> Iterator[str]:
+        waits, _, _ = told.partition(" payments a second")
+        for name, p50, p99, source in re.findall(rf"^\|(\w+)\|{NUMBER}\|{NUMBER}\|([^|]+)\|$", waits, re.MULTILINE):
+            said = re.findall(r"[\w.]+/[\w./-]*\w", source) + ["assumed"] * ("assumed" in source)
+            yield f"{name}|{float(p50):.0f};{float(p99):.0f}|{';'.join(said) or source}"
+
+    return table("wait|p50;p99 ms|source", rows())
+
+
+def measured(told: str) -> str:
+    _, _, of_stack = told.partition("Measured, ")
+    found = re.findall(rf"^\|(\w+)\|{NUMBER}\|{NUMBER}\|{NUMBER}\|{NUMBER}\|{NUMBER}\|$", of_stack, re.MULTILINE)
+    rows = (f"{slug}|{sent};{heard}|{p50}|{p95}|{longest}" for slug, sent, heard, p50, p95, longest in found)
+    return table("network|sent;heard|p50|p95|longest", rows)
+
+
+def node_latency(told: str) -> str:
+    """Seconds to read a minute, by how many nodes answer how fast."""
+    found = re.findall(rf"^(\w+), {NUMBER}, {NUMBER}, {NUMBER}, {NUMBER}(?: \(budget {NUMBER}\))?$", told, re.MULTILINE)
+    by: dict[str, list[str]] = {}
+    heads = [f"{nodes}x{1000 * float(answer):.0f}ms" for slug, _, nodes, answer, *_ in found if slug == found[0][0]]
+    for slug, blocks, _, _, took, budget in found:
+        by.setdefault(f"{slug}|{blocks}", []).append(took + (f";{budget}" if budget else ""))
+    return table("|".join(["network|blocks", *heads]), (f"{name}|{'|'.join(took)}" for name, took in by.items()))
+
+
+def local(told: str) -> str:
+    """Reads of the local stack, and what it takes at rest."""
+    found = re.findall(rf"^(.+): one client {NUMBER} a second, four {NUMBER} \(", told, re.MULTILINE)
+    rest = re.findall(rf"^at rest: {NUMBER} % of a core", told, re.MULTILINE)
+    rows = [*(f"{name},a second|{one}|{four}" for name, one, four in found), *(f"at rest,% of a core|{share}|" for share in rest)]
+    return table("`make run`|one client|four", iter(rows))
+
+
 def scans(told: str) -> str:
     shape = rf"^(.+?) \({NUMBER} kB\): raw {NUMBER} ms, reader {NUMBER} ms, ratio {NUMBER}"
     found = re.findall(shape, told, re.MULTILINE)
@@ -177,17 +216,22 @@ SECTIONS: dict[str, Section] = {
     "scans": (("scan_evm", "scan_tron", "scan_utxo"), scans),
     "collection": (("collection",), collection),
     "seconds": (("seconds",), seconds),
+    "latencies": (("seconds",), latencies),
+    "nodes": (("node_latency",), node_latency),
+    "local": (("local_reads",), local),
     "throughput": (("throughput",), tables),
     "growth": (("growth",), tables),
 }
 """Benches whose output, one after the other, makes the table, and how."""
+ON_REQUEST: dict[str, Section] = {"measured": (("seconds --measure",), measured)}
+"""The same: what needs the nodes of `make run NODES=1`."""
 
 
 def section(name: str, text: str) -> str:
     """The table `name`; `text` is the page as it is. Raises Unknown."""
     if name == "limits":
         return limits.table(limits.facts(between(text, "throughput")))
-    benches, shaped = SECTIONS[name]
+    benches, shaped = (SECTIONS | ON_REQUEST)[name]
     return shaped("\n".join(printed(bench) for bench in benches))
 
 

@@ -17,6 +17,7 @@ from chalicelib.wiring import services
 from tests.support.cuts import WAYS, Cutter, Died, install
 from tests.support.reconciling import suspected
 from tests.support.shop import ETHER, Shop
+from tests.support.slots import fund
 from tests.support.stack import Stack
 from tests.support.treasury import booked, paid_address, plan, register
 
@@ -75,16 +76,21 @@ def check(run: Run, topped: bool, swept: bool) -> None:
     assert suspected(shop) == []
 
 
-def test_every_write_of_a_collection_is_cut(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("payer", ["hot", pytest.param("topup", marks=pytest.mark.sweep)])
+def test_every_write_of_a_collection_is_cut(stack: Stack, monkeypatch: pytest.MonkeyPatch, payer: str) -> None:
+    """Whether the hot wallet pays the top-up, or the wallet of that role."""
     shop = Shop(stack)
     shop.turn()
+    source = shop.hot().address if payer == "hot" else register(shop, payer)
+    if payer == "topup":
+        fund(shop, source, "2", "eth")
     collector = register(shop, "collector")
     address = paid_address(shop, "5", "usdt")
     cutter = Cutter()
     install(cutter, monkeypatch)
 
     def topup() -> None:
-        plan(shop, "topup", "eth", shop.hot().address, address.address, "0.01")
+        plan(shop, "topup", "eth", source, address.address, "0.01")
 
     def sweep() -> None:
         plan(shop, "sweep", "usdt", address, collector, "5")

@@ -91,7 +91,7 @@ class Attic(Shop):
     def bytes_of(self, *names: str) -> dict[tuple[str, str], int]:
         """The bytes of every item that has one of the names in it, and that no TTL removes."""
         found = {}
-        for table in ("records", "ledger", "chain", "work"):
+        for table in ("records", "ledger", "chain", "payouts", "work"):
             for page in boto3.client("dynamodb").get_paginator("scan").paginate(TableName=services().settings.table(table)):
                 for item in page["Items"]:
                     text = str(item).lower()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId
-from chalicelib.domain.scanning.ticks import NOTED_MS, WAIT_MS, Busy, TickLease, planned
+from chalicelib.domain.scanning.ticks import LINKS_PART, NOTED_MS, WAIT_MS, Busy, TickLease, planned
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work, WorkKind, time_order
 from chalicelib.usecases.base.retries import until_settled
@@ -49,34 +49,37 @@ class Ticks:
 
     def __init__(self, store: Store, clock: Clock, queue: TickQueue, most_ms: int | None) -> None:
         self._store, self._clock, self._queue, self._most_ms = store, clock, queue, most_ms
-        self._seen: dict[NetworkId, _Seen] = {}
+        self._seen: dict[tuple[NetworkId, int], _Seen] = {}  # by the bound of an ask: one that is refused hides no other
 
-    def ask(self, network: Network, since: int, now: int) -> None:
+    def ask(self, network: Network, since: int, now: int, *, by_link: bool = False) -> None:
         """Keep a network busy on which somebody is expected to pay `since` then; `now` by the same clock, in milliseconds.
+        `by_link`: a stranger made the invoice, by a payment link, and may make more.
 
         Never raises, and is no part of the request that asks: what is lost here costs seconds. One read of the store in twenty
-        seconds and process at most, and one write.
+        seconds and process at most, one more for payment links, and one write.
         """
         left = min(WAIT_MS, since + WAIT_MS - now)
         if self._most_ms is None or left <= 0 or network.status != "active":
             return
         try:
-            self._ask(network, left, self._most_ms)
+            self._ask(network, left, self._most_ms // LINKS_PART if by_link else self._most_ms)
         except (Unavailable, Conflict) as error:
             log.warning("%s: it is not noted that somebody waits: %s", network.id, error)
 
     def _ask(self, network: Network, left: int, most_ms: int) -> None:
         now = self._clock.now_ms()
-        seen = self._seen.get(network.id)
+        key = (network.id, most_ms)
+        seen = self._seen.get(key)
         if seen is not None and (seen.record.asked_until + NOTED_MS > now + left or now - seen.at < NOTED_MS):
             return
         record = self._read(network.id)
-        self._seen[network.id] = _Seen(record, now)
+        self._seen[key] = _Seen(record, now)
         after = record.asked(now + left, now, most_ms)
         if after is None:
             return
         self._store.commit([Save(after)])
-        self._seen[network.id] = _Seen(after, now)
+        self._seen[key] = _Seen(after, now)
+        self._tell(network, record, after, most_ms)
         if record.until <= now:
             self._send(network, now, now, after.until)
 
@@ -91,7 +94,7 @@ class Ticks:
         if paying or (waits and self._begun(network, "glimpse", realm_now - _UNMINED_MS)):
             record = until_settled(lambda: self._note_paying(network.id, now))
         elif waits:
-            record = until_settled(lambda: self._note_unmined(network.id, now))
+            record = until_settled(lambda: self._note_unmined(network, now))
         else:
             record = self._read(network.id)
         self._send(network, start, now, record.until)
@@ -106,13 +109,26 @@ class Ticks:
         self._store.commit([Save(after)])
         return after
 
-    def _note_unmined(self, network: NetworkId, now: int) -> Busy:
-        record = self._read(network)
+    def _note_unmined(self, network: Network, now: int) -> Busy:
+        record = self._read(network.id)
         after = record.asked(now + WAIT_MS, now, self._most_ms or 0)
         if after is None:
             return record
         self._store.commit([Save(after)])
+        self._tell(network, record, after, self._most_ms or 0)
         return after
+
+    def _tell(self, network: Network, before: Busy, after: Busy, most_ms: int) -> None:
+        """Say once that asks which may use `most_ms` a day keep the network busy no more. Dying before it is silent: no money
+        rests on it."""
+        at = after.asked_at
+        if after.used_up(at, most_ms) and not before.used_up(at, most_ms):
+            self._alarm("asks alone kept it busy for %.1f hours today, and do no more (%s)", network, most_ms)
+
+    def _alarm(self, words: str, network: Network, most_ms: int) -> None:
+        # On a simulated network nobody waits who has paid: nobody has to look.
+        whose = "payment links have all that is theirs" if most_ms < (self._most_ms or 0) else "nobody has any left"
+        log.warning(f"{'' if network.simulated else 'ALARM '}%s: {words}", network.id, most_ms / 3_600_000, whose)
 
     def _paying(self, network: Network, realm_now: int, cursor: Cursor | None) -> bool:
         """Whether payments are on their way to confirmation, those left out that only an operator or another node moves on."""

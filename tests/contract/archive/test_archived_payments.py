@@ -21,11 +21,11 @@ from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from chalicelib.workers import archive as worker
 from tests.support.archive import AFTER_DAYS, Attic, open_attic
-from tests.support.collected_deposits import settings, settle
+from tests.support.collected_deposits import moves, settings, settle
 from tests.support.refunds import ask_refund, refund
 from tests.support.shop import PAYEE
 
-SHARED = ("col#", "colopen#", "move#", "own#", "sighting#", "jrn#s", "block#")
+SHARED = ("col#", "colopen#", "move#", "own#", "sighting#", "jrn#s", "block#", "nonce")
 """Records that are no one payment's: the operator's collection with its entries, and the lists of whole blocks."""
 
 
@@ -73,6 +73,22 @@ def test_less_than_a_kilobyte_stays(attic: Attic) -> None:
     # What is left of the coin that paid for the collection lies at the address, and is the operator's.
     left = {place: n for place, n in found.items() if not place[0].startswith(SHARED) and not place[1].endswith(":eth")}
     assert sum(left.values()) < 1024
+
+
+def test_what_a_collection_leaves_beside_it_is_as_the_page_says(attic: Attic) -> None:
+    """Its record, its moves with what each left in journal, blocks and nonces, and the rest of its fee: none of it is archived."""
+    settings(attic, "usdt", collectThreshold="0")
+    invoice = attic.completed("500", "usdt", externalId="order-12345678")
+    settle(attic, 3)
+    made = [move for kind in ("topup", "sweep") for move in moves(kind)]
+    assert [move.state for move in made] == ["settled", "settled"]
+    ids = [invoice["address"], *(move.id for move in made), *(move.owner for move in made), *(str(move.txid) for move in made)]
+    deposit, address = deposit_of(attic, invoice), attic.get(f"/v1/addresses/{invoice['address']}")["id"]
+    attic.a_year_later()
+    attic.archive()
+    found = attic.bytes_of(invoice["id"], deposit["id"], address, *ids)
+    stays = {place: n for place, n in found.items() if not place[0].startswith("moved#")}  # work that is open until it is deep
+    assert sum(stays.values()) == pytest.approx(12_300, rel=0.05)
 
 
 def test_lists_have_what_is_in_the_tables(attic: Attic) -> None:

@@ -26,6 +26,7 @@ from infra.cli import main
 from infra.commands import books
 from tests.support.reconciling import THIEF, USDT, compared, run_of, sums, suspected
 from tests.support.shop import ETHER, Shop, decide, open_shop
+from tests.support.slots import add_slot, fund
 from tests.support.stack import Stack
 
 
@@ -135,6 +136,20 @@ def test_what_is_stolen_makes_a_coin_insolvent(shop: Shop, caplog: pytest.LogCap
     (coin,) = compared(shop).insolvent
     assert (coin.asset, coin.assets, coin.liabilities) == ("test:ethereum:usdt", 0, 20 * USDT)
     assert "20000000 units of test:ethereum:usdt are owed, and 0 are there" in caplog.text
+
+
+def test_what_is_stolen_from_a_further_slot_is_told(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """By its wallet: what the first slot has makes up for nothing."""
+    second = add_slot(shop, 1)
+    fund(shop, second, "2", "eth")
+    assert compared(shop).clean
+    steal(shop, second, ETHER)
+    found = compared(shop)
+    (difference,) = found.differences
+    assert (difference.address, difference.role, difference.expected, difference.held) == (
+        shop.chain().form(second), "hot", 2 * ETHER, ETHER,
+    )  # fmt: skip
+    assert "reconciliation found 1 places that differ" in caplog.text
 
 
 def test_one_merchants_debt_hides_no_other_ones_money(shop: Shop) -> None:

@@ -18,6 +18,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from chalicelib.workers import poll, tick
+from tests.support.links import make, opened
 from tests.support.mempools import SATOSHIS, Coins
 from tests.support.shop import Node, Shop, bent_node, open_shop
 from tests.support.stack import Stack
@@ -135,6 +136,21 @@ def test_an_address_makes_its_network_busy_for_half_an_hour(shop: Shop) -> None:
     assert busy()
     shop.wait(1_801)
     assert not busy()
+
+
+def test_invoices_of_payment_links_use_their_part_of_the_hours_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUSY_HOURS", "1")
+    wiring.forget()
+    link = make(shop)["id"]
+
+    def looked_at(invoice: dict[str, Any]) -> bool:
+        assert shop.stack.call("GET", f"/pay/{invoice['id']}/status").status == 200
+        return busy()
+
+    assert looked_at(opened(shop, link))
+    shop.wait(1_801)
+    assert not looked_at(opened(shop, link)), "half an hour is half of what there is"
+    assert looked_at(shop.invoice())
 
 
 def test_a_request_does_not_fail_where_ticks_can_not_be_sent(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

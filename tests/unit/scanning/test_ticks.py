@@ -14,7 +14,19 @@ import pytest
 from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId
-from chalicelib.domain.scanning.ticks import DEAD_MS, GAP_MS, NOTED_MS, OPEN_MS, WAIT_MS, Busy, TickLease, is_late, planned
+from chalicelib.domain.scanning.ticks import (
+    DEAD_MS,
+    GAP_MS,
+    HASTE_MS,
+    LINKS_PART,
+    NOTED_MS,
+    OPEN_MS,
+    WAIT_MS,
+    Busy,
+    TickLease,
+    is_late,
+    planned,
+)
 from chalicelib.domain.work import Work, WorkKind, time_order
 from chalicelib.usecases.ports.changes import Close, Conflict, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
@@ -52,8 +64,8 @@ class Bench:
     def process(self) -> Ticks:
         return Ticks(self.store, self.clock, self.queue, self.most_ms)
 
-    def ask(self, network: Network = ETHEREUM, age: int = 0) -> None:
-        self.here.ask(network, self.clock.now - age, self.clock.now)
+    def ask(self, network: Network = ETHEREUM, age: int = 0, *, by_link: bool = False) -> None:
+        self.here.ask(network, self.clock.now - age, self.clock.now, by_link=by_link)
 
     def record(self, network: Network = ETHEREUM) -> Busy:
         return self.store.get(Busy, network=network.id) or Busy(network.id)
@@ -156,6 +168,48 @@ def test_a_stranger_with_eight_invoices_keeps_no_network_busy_for_longer_than_th
             busy[slug] += bench.busy(network)
         bench.clock.pass_ms(60_000)
     assert set(busy.values()) == {2 * MOST // 60_000}, "minutes of two days"
+
+
+def minutes_of_asks(bench: Bench, hours: int, *, by_link: bool) -> int:
+    busy = 0
+    for _ in range(hours * 60):
+        bench.ask(by_link=by_link)
+        busy += bench.busy()
+        bench.clock.pass_ms(60_000)
+    return busy
+
+
+def test_a_stranger_at_a_payment_link_leaves_others_their_hours(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    """A new invoice whenever the last one is old. Payers whom a key let in have the rest of the day's hours, and both ends are told
+    of, once a day."""
+    caplog.set_level(logging.WARNING)
+    bench.clock.now -= HOUR
+    for day in (1, 2):
+        assert minutes_of_asks(bench, 10, by_link=True) == MOST // LINKS_PART // 60_000
+        assert caplog.text.count("ALARM") == 2 * day - 1
+        assert "ALARM live:ethereum: asks alone kept it busy for 3.0 hours today, and do no more (payment links" in caplog.text
+        assert minutes_of_asks(bench, 14, by_link=False) == (MOST - MOST // LINKS_PART) // 60_000
+        assert caplog.text.count("ALARM") == 2 * day
+        assert "for 6.0 hours today, and do no more (nobody" in caplog.text
+
+
+def test_a_page_of_a_payment_link_that_asks_all_the_time_hides_no_other_payer(bench: Bench) -> None:
+    minutes_of_asks(bench, 10, by_link=True)
+    for _ in range(3):
+        bench.ask(by_link=True)
+        bench.clock.pass_ms(NOTED_MS // 4)
+    assert not bench.busy()
+    bench.ask(by_link=True)
+    bench.ask()
+    assert bench.busy()
+
+
+def test_hours_that_are_used_up_on_a_simulated_network_are_no_alarm(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    (simulated,) = (network for network in default_networks("test") if network.slug == "ethereum")
+    for _ in range(10 * 60):
+        bench.ask(replace(simulated, status="active"))
+        bench.clock.pass_ms(60_000)
+    assert "do no more" in caplog.text and "ALARM" not in caplog.text
 
 
 def test_open_payments_use_up_nothing_of_the_bound(bench: Bench) -> None:
@@ -323,14 +377,14 @@ def test_a_tick_runs_once_whatever_its_messages_do(bench: Bench) -> None:
             running.append((now + luck.randrange(100, 2_500), lease_now))
     assert len(ran) > 10
     assert all(later - earlier >= GAP_MS for (_, earlier), (_, later) in itertools.pairwise(ran))
-    assert all(later - earlier >= 1_000 for (earlier, _), (later, _) in itertools.pairwise(ran))
+    assert all(later - earlier >= HASTE_MS for (earlier, _), (later, _) in itertools.pairwise(ran))
 
 
 def test_messages_that_come_a_little_late_cost_no_tick(bench: Bench) -> None:
     start, luck = bench.clock.now, random.Random(5)
     ran = 0
     for at in range(2_000, 58_001, 2_000):
-        bench.clock.now = start + at + luck.randrange(900)
+        bench.clock.now = start + at + luck.randrange(GAP_MS - HASTE_MS)
         lease = bench.here.begin(ETHEREUM.id, start + at)
         assert lease is not None
         bench.here.end(lease)
