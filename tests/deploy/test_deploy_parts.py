@@ -84,7 +84,8 @@ def test_a_deploy_tells_what_is_stopped_and_leaves_it_so(
     """While tables are brought back nothing may run, whatever is deployed meanwhile."""
     make_function("gateway-prod-payout", "2")
     assert main(["--stage", STAGE, "stop-functions"]) == 0
-    monkeypatch.setattr(deploying, "_deploy", lambda *_: 0)
+    monkeypatch.setattr(deploying, "_deploy", lambda *_: None)
+    monkeypatch.setattr(deploying, "_end", lambda *_: 0)
     assert main(["--stage", STAGE, "deploy", "--yes", "--alarm-topic", topic]) == 0
     assert "1 are stopped, and stay so, with their queues" in capsys.readouterr().out
     assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 0
@@ -114,7 +115,8 @@ def test_agreed_to_it_begins_and_one_at_a_time(
 ) -> None:
     monkeypatch.setattr("builtins.input", lambda prompt: "y")
     held: list[str] = []
-    monkeypatch.setattr(deploying, "_deploy", lambda args, lock, session: held.append(lock.stage) or 0)
+    monkeypatch.setattr(deploying, "_deploy", lambda args, lock, session: held.append(lock.stage))
+    monkeypatch.setattr(deploying, "_end", lambda *_: 0)
     words = ["--stage", STAGE, "deploy", "--alarm-topic", topic]
     assert main(words) == 0 and held == [STAGE]
     Lock(make_bucket(boto3), STAGE).take()

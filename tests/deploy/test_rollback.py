@@ -66,6 +66,7 @@ class Stage:
         reads: Sequence[str] = (),
         writes: Sequence[str] = (),
         on: Sequence[str] = (),
+        migrated: Sequence[str] = (),
     ) -> None:
         file = self.folder / f"packed-{content}.zip"
         file.write_bytes(package(content))
@@ -88,7 +89,8 @@ class Stage:
             self.functions.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
             document = json.dumps(rights(content, name)[name])
             self.iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=document)
-        versions.keep(self.bucket, STAGE, file, rights(content, *names), platform, reads=reads, writes=writes, on=on)
+        versions.note_written(self.bucket, STAGE, {*writes, *on})
+        versions.keep(self.bucket, STAGE, file, rights(content, *names), platform, reads=reads, writes=writes, migrated=migrated)
 
     def runs(self) -> dict[str, tuple[str, str]]:
         """The code and the rights of each function."""
