@@ -17,6 +17,8 @@ from typing import Any
 
 import boto3
 
+from chalicelib.settings import VARIABLES
+
 _SMALL = (
     "import sys; from infra import package; package.is_packed = lambda name: name == 'app.py'; from infra.cli import main;"
     " sys.exit(main(sys.argv[1:]))"
@@ -44,7 +46,8 @@ def main(first: str, second: str, stage: str) -> None:
     topic = boto3.client("sns").create_topic(Name="alarms")["TopicArn"]
     server = Server(Endpoint().answer, 0, threads=16, limit=128 * 1024 * 1024)
     server.start()
-    environment = {**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.port}"}
+    environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}  # an operator's shell has none
+    environment |= {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.port}"}
 
     def begin(checkout: str, *words: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", _SMALL, "--stage", stage, "deploy", *words]
