@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from infra.commands.common import CanNot, Command, ask
 from infra.commands.deployment import ALARM_TOPIC, prepare
-from infra.commands.migrating import migrate
+from infra.commands.migrating import migrate_behind, reopen
 
 if TYPE_CHECKING:
     from infra.deployment.bucket import Bucket
@@ -34,13 +34,11 @@ def deploy(args: argparse.Namespace) -> int:
     import boto3
 
     from infra.deploy import topic_problem
-    from infra.deployment import forms, function_settings, standing, versions
     from infra.deployment.bucket import bucket_of, make_bucket
     from infra.deployment.code import PROJECT
     from infra.deployment.lock import locked
     from infra.deployment.plan import plan
     from infra.lambda_platform import demand_python
-    from infra.stage_settings import declared
 
     if args.stage == "local":
         raise CanNot("the stage local runs on this machine alone: make run")
@@ -50,14 +48,15 @@ def deploy(args: argparse.Namespace) -> int:
     demand_python(PROJECT)
     if problem := topic_problem(args.stage, args.alarm_topic):
         raise CanNot(problem)
-    functions = standing.look(boto3, args.stage).functions.values()
-    forms.demand_readers(args.stage, versions.fetch(bucket, args.stage), functions, declared(args.stage))
-    for line in (*plan(boto3, bucket, args.stage), function_settings.demand_room(boto3.client("lambda"), args.stage)):
+    room = _demand(bucket, args.stage, boto3)
+    for line in (*plan(boto3, bucket, args.stage), room):
         print(line)
     if not args.yes:
         ask()
     with locked(make_bucket(boto3), args.stage, _tell) as lock:
-        return _deploy(args, lock, boto3)
+        _demand(lock.bucket, args.stage, boto3)  # once more: somebody may have deployed while the question stood
+        _deploy(args, lock, boto3)
+    return _end(lock.bucket, args.stage)
 
 
 def package(args: argparse.Namespace) -> int:
@@ -129,14 +128,26 @@ def delete(args: argparse.Namespace) -> int:
     return 0
 
 
-def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:
+def _demand(bucket: Bucket, stage: str, session: Any) -> str:
+    """A line about the account's room. Raises CanNot where this checkout must not be deployed now."""
+    from infra.deployment import forms, function_settings, standing, versions
+    from infra.stage_settings import declared
+
+    functions = standing.look(session, stage).functions.values()
+    forms.demand_readers(stage, versions.fetch(bucket, stage), functions, declared(stage))
+    return function_settings.demand_room(session.client("lambda"), stage)
+
+
+def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> None:
     from infra import gateway_answers, mappings
-    from infra.deployment import function_settings, gateway_stage, mend, standing, stopping
+    from infra.deployment import forms, function_settings, gateway_stage, mend, standing, stopping, versions
     from infra.deployment.code import PROJECT, deploy_code
 
     stage, client = args.stage, session.client("lambda")
     prepare(args)
     lock.demand()
+    if forms.older_ran(versions.fetch(lock.bucket, stage), standing.look(session, stage).functions.values()):
+        reopen()
     stopped = function_settings.stopped(client, standing.function_names(client, stage))
     recorded = deploy_code(session, lock.bucket, lock, _tell, PROJECT)
     wanted = mappings.consumers(stage)
@@ -153,8 +164,12 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> int:
     gateway_answers.put_answers(api)
     for line in gateway_stage.settle(session, lock.bucket, stage, api):
         print(line)
-    left = migrate(args)
-    return _check(lock.bucket, stage) or left
+
+
+def _end(bucket: Bucket, stage: str) -> int:
+    """What needs no lock: a migration runs beside the service and may take long; `rollback` has to be possible meanwhile."""
+    migrate_behind()
+    return _check(bucket, stage)
 
 
 def _check(bucket: Bucket, stage: str) -> int:

@@ -31,6 +31,9 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     stage; botocore's ClientError.
     """
     stage, file = lock.stage, record.file_of(project, lock.stage)
+    on = forms.switched_on(stage, declared(stage, config=project / ".chalice" / "config.json"))
+    reads, writes, platform = forms.read_here(), forms.written_here(), lambda_platform.declared(project, stage)
+    versions.note_written(bucket, stage, {*writes, *on})
     shared, resources = adopt(session, bucket, stage, project)
     record.write_file(file, resources)
     chalice(project, lock, tell)
@@ -41,9 +44,8 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     record.store(bucket, stage, after.resources, shared.etag if shared else None)
     running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
     package = versions.package_of(project / ".chalice" / "deployments", running)
-    on = forms.switched_on(stage, declared(stage, config=project / ".chalice" / "config.json"))
-    reads, writes, platform = forms.read_here(), forms.written_here(), lambda_platform.declared(project, stage)
-    versions.keep(bucket, stage, package, _rights(project, stage), platform, reads=reads, writes=writes, on=on)
+    rights = _rights(project, stage)
+    versions.keep(bucket, stage, package, rights, platform, reads=reads, writes=writes, migrated=forms.MIGRATED)
     return list(after.resources)
 
 

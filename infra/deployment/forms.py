@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from chalicelib.settings import Settings
 from chalicelib.store.schema import RECORDS
+from chalicelib.usecases.recovery.deposit_migration import PROGRESS
 from infra.commands.common import CanNot
 from infra.deployment.standing import Function
 from infra.deployment.versions import Version, Versions
@@ -25,6 +26,8 @@ SWITCHED = {
 STAY = frozenset({"PACKED_RECORDS", "SHORT_RECORDS"})
 """Those whose records stay in the tables once the setting is off: events for 30 days, payments for good. What the other two write
 is worked off within minutes."""
+MIGRATED = (PROGRESS,)
+"""The migrations whose outcome functions of this checkout write by themselves."""
 
 
 def read_here() -> tuple[str, ...]:
@@ -46,16 +49,28 @@ def switched_on(stage: str, variables: Mapping[str, str]) -> set[str]:
 
 
 def demand_readers(stage: str, known: Versions, functions: Iterable[Function], wanted: Mapping[str, str]) -> None:
-    """Raises CanNot where a deploy with the settings `wanted` would write a form that a function which still runs does not read."""
+    """Raises CanNot where this checkout does not read a form that is stored already, or a deploy of it with the settings `wanted`
+    would write one that a function which still runs does not read."""
+    if unread := set(known.written) - set(read_here()):
+        raise CanNot(
+            f"this checkout does not read what {_list(unread)} has written on stage {stage}, which stays: check out the version"
+            f" that{_newest(known)}, or a later one, and deploy that. Nothing was changed"
+        )
     news: set[str] = set()
     for function in functions:
         after = switched_on(stage, wanted) | set(written_here())
-        news |= after - _said(function) - set(_reads(known, function.version))
+        news |= after - _said(function) - set(_of_code(known, function.version).reads)
     if news:
         raise CanNot(
             f"functions of stage {stage} run a version that does not read what {_list(news)} would write: deploy with that off (a"
             f" release before, for one that is no setting), and once more with it on"
         )
+
+
+def older_ran(known: Versions, functions: Iterable[Function]) -> bool:
+    """Whether functions that run, or after a `delete` those that ran last, leave records to a migration of this checkout."""
+    running = {function.version for function in functions} or {each.code for each in known.known[-1:]}
+    return any(set(MIGRATED) - set(_of_code(known, code).migrated) for code in running)
 
 
 def demand_reads(stage: str, known: Versions, functions: Iterable[Function], target: Version) -> None:
@@ -71,11 +86,15 @@ def demand_reads(stage: str, known: Versions, functions: Iterable[Function], tar
         raise CanNot(f"{_version(target)} does not read what {_list(stays)} has written, which stays: deploy a version that does")
 
 
-def _reads(known: Versions, code: str) -> tuple[str, ...]:
-    """What a function with this code reads. Code that is not known is of a deploy that did not come to its end, or of a plain
+def _of_code(known: Versions, code: str) -> Version:
+    """The version with this code. Code that is not known is of a deploy that did not come to its end, or of a plain
     `chalice deploy`, behind the newest that is known."""
-    version = next((each for each in known.known if each.code == code), known.known[-1] if known.known else None)
-    return () if version is None else tuple(version.reads)
+    newest = known.known[-1] if known.known else Version(code, "", {})
+    return next((each for each in known.known if each.code == code), newest)
+
+
+def _newest(known: Versions) -> str:
+    return f" was deployed {known.known[-1].at}" if known.known else " was deployed last"
 
 
 def _said(function: Function) -> set[str]:
@@ -86,7 +105,7 @@ def _said(function: Function) -> set[str]:
 def _writes(stage: str, known: Versions, function: Function) -> set[str]:
     """The forms that a function writes by its settings. Where those are silent, it is what its version does unasked: in prod
     versions before 0.1.0 wrote none, nor did they read any."""
-    return switched_on(stage, function.settings) & (set(_reads(known, function.version)) | _said(function))
+    return switched_on(stage, function.settings) & (set(_of_code(known, function.version).reads) | _said(function))
 
 
 def _version(target: Version) -> str:

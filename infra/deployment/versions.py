@@ -28,7 +28,8 @@ MOST = 5
 class Version:
     """The package's checksum, as Lambda tells it; when it was deployed; the rights of each function, by Lambda's name; the forms of
     records that it reads, and those that it writes whatever the settings say (`forms`); the Python and the processor that the
-    package is for, None in versions that were kept before these were."""
+    package is for, None in versions that were kept before these were; the migrations (`forms.MIGRATED`) that its own records do
+    not need."""
 
     code: str
     at: str
@@ -37,6 +38,7 @@ class Version:
     writes: Sequence[str] = ()
     runtime: str | None = None
     architecture: str | None = None
+    migrated: Sequence[str] = ()
 
     def key(self, stage: str) -> str:
         """Its package in the bucket: each stage has its own, since it deletes those that it does not know any more."""
@@ -46,7 +48,7 @@ class Version:
 @dataclass(frozen=True, slots=True)
 class Versions:
     """Those of a stage, the newest last. `goal` is the one that a rollback is under way to; `written` are the forms of records that
-    versions have ever written; `etag` is that of what was read."""
+    versions have written, or were about to; `etag` is that of what was read."""
 
     known: tuple[Version, ...] = ()
     goal: str | None = None
@@ -74,6 +76,14 @@ def store(bucket: Bucket, stage: str, versions: Versions) -> Versions:
     return replace(versions, etag=answer["ETag"])
 
 
+def note_written(bucket: Bucket, stage: str, written: Iterable[str]) -> None:
+    """Remember forms of records before a function can write them: a deploy that is cut leaves records in them. Safe to repeat.
+    Raises botocore's ClientError."""
+    before = fetch(bucket, stage)
+    if news := set(written) - set(before.written):
+        store(bucket, stage, replace(before, written=tuple(sorted({*before.written, *news}))))
+
+
 def keep(
     bucket: Bucket,
     stage: str,
@@ -83,16 +93,16 @@ def keep(
     *,
     reads: Sequence[str] = (),
     writes: Sequence[str] = (),
-    on: Iterable[str] = (),
+    migrated: Sequence[str] = (),
 ) -> None:
-    """Remember what was deployed just now, and the forms of records that its settings turn `on`. Safe to repeat. Raises botocore's
-    ClientError, OSError."""
+    """Remember what was deployed just now. Safe to repeat. Raises botocore's ClientError, OSError."""
     body, before = package.read_bytes(), fetch(bucket, stage)
-    version = Version(_checksum(body), datetime.now(UTC).isoformat(timespec="seconds"), rights, reads, writes, *platform)
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    version = Version(_checksum(body), at, rights, reads, writes, *platform, migrated)
     if not _is_there(bucket, version.key(stage)):
         bucket.client.put_object(**bucket.whose, Key=version.key(stage), Body=body)
     kept = tuple([*(each for each in before.known if each.code != version.code), version][-MOST:])
-    store(bucket, stage, replace(before, known=kept, goal=None, written=tuple(sorted({*before.written, *writes, *on}))))
+    store(bucket, stage, replace(before, known=kept, goal=None, written=tuple(sorted({*before.written, *writes}))))
     _delete_others(bucket, stage, kept)
 
 

@@ -29,7 +29,7 @@ RUN = {
     "CLI mappings": "all 9 consumers of stage prod get their messages",
     "CLI start-functions": "22 functions of stage prod are called",
     "CLI gateway": "answers in the service's words",
-    "CLI migrate": "deposits: 0 blocks listed by height",
+    "CLI migrate": "deposits: migrated before",
     "CLI platform budget --usd 500 --email you@shop.example": "stack gateway-prod-budget stands",
     "CLI platform firewall --requests 30000": "stack gateway-prod-firewall stands",
     "CLI package": ".zip: ",

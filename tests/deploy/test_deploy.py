@@ -137,6 +137,15 @@ def test_the_command_sets_all_of_it(deployed: list[dict[str, Any]]) -> None:
     assert sorted(deployed[1]["heeded"]) == [f"gateway-{STAGE}-{name}" for name in ("deliver", "deliver_slow", "relay")]
 
 
+def test_a_migration_is_run_behind_functions_of_an_older_version_alone(deployed: list[dict[str, Any]]) -> None:
+    """What was deployed by hand is not known: it may be older. Behind the command itself it is done."""
+    behind, again = (deployed[n]["deploy"]["said"] for n in (1, 2))
+    waits = "deposits: waits 5 minutes for the last calls of the version before"
+    blocks = next(n for n, line in enumerate(behind) if line.startswith("deposits: 0 blocks listed by height"))
+    assert behind.index(waits) < blocks
+    assert waits not in again and any(line.startswith("deposits: migrated before") for line in again)
+
+
 def test_what_lambda_refuses_is_told_and_the_next_run_goes_on(deployed: list[dict[str, Any]]) -> None:
     refused = deployed[1]["refused"]
     (said,) = refused["wrong"]

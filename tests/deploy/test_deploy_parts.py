@@ -7,7 +7,8 @@ import json
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import boto3
 import botocore.session
@@ -17,13 +18,15 @@ from botocore.stub import Stubber
 from chalice.awsclient import LambdaClientError
 from moto import mock_aws
 
+from chalicelib.domain.ids import NetworkId
 from chalicelib.settings import VARIABLES
+from chalicelib.usecases.recovery.deposit_migration import DepositMigration, Migration
 from infra import lambda_platform
 from infra.cli import main
 from infra.commands import deploying
 from infra.commands.common import CanNot
 from infra.deployment import check as checks
-from infra.deployment import mend, record
+from infra.deployment import mend, record, versions
 from infra.deployment.bucket import bucket_of, make_bucket
 from infra.deployment.chalice_client import TRIES, Client
 from infra.deployment.check import check
@@ -84,7 +87,8 @@ def test_a_deploy_tells_what_is_stopped_and_leaves_it_so(
     """While tables are brought back nothing may run, whatever is deployed meanwhile."""
     make_function("gateway-prod-payout", "2")
     assert main(["--stage", STAGE, "stop-functions"]) == 0
-    monkeypatch.setattr(deploying, "_deploy", lambda *_: 0)
+    monkeypatch.setattr(deploying, "_deploy", lambda *_: None)
+    monkeypatch.setattr(deploying, "_end", lambda *_: 0)
     assert main(["--stage", STAGE, "deploy", "--yes", "--alarm-topic", topic]) == 0
     assert "1 are stopped, and stay so, with their queues" in capsys.readouterr().out
     assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 0
@@ -114,12 +118,62 @@ def test_agreed_to_it_begins_and_one_at_a_time(
 ) -> None:
     monkeypatch.setattr("builtins.input", lambda prompt: "y")
     held: list[str] = []
-    monkeypatch.setattr(deploying, "_deploy", lambda args, lock, session: held.append(lock.stage) or 0)
+    monkeypatch.setattr(deploying, "_deploy", lambda args, lock, session: held.append(lock.stage))
+    monkeypatch.setattr(deploying, "_end", lambda *_: 0)
     words = ["--stage", STAGE, "deploy", "--alarm-topic", topic]
     assert main(words) == 0 and held == [STAGE]
     Lock(make_bucket(boto3), STAGE).take()
     assert main(words) == 1 and held == [STAGE]
     assert "deploys stage prod" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", ["a form", "no room"])
+def test_it_looks_again_once_it_has_the_lock(
+    what: str, topic: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody deployed, or took the room, while the question stood."""
+
+    def meanwhile(question: str) -> str:
+        if what == "a form":
+            versions.note_written(make_bucket(boto3), STAGE, ["Invoice 7"])
+        else:
+            monkeypatch.setenv("MOTO_LAMBDA_CONCURRENCY_QUOTA", "10")
+        return "y"
+
+    monkeypatch.setattr("builtins.input", meanwhile)
+    monkeypatch.setattr(deploying, "_deploy", lambda *_: pytest.fail("it began"))
+    words = ["--stage", STAGE, "deploy", "--alarm-topic", topic]
+    said = "does not read what Invoice 7 has written" if what == "a form" else "at most 10 functions at once"
+    assert main(words) == 1 and said in capsys.readouterr().err
+    Lock(make_bucket(boto3), STAGE).take()  # it was given back
+    if what == "a form":
+        monkeypatch.setattr("builtins.input", lambda question: pytest.fail("it is refused before it asks"))
+        assert main(words) == 1 and said in capsys.readouterr().err
+
+
+def test_what_a_migration_leaves_fails_no_deploy_and_needs_no_lock(
+    account: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(self: DepositMigration, tell: Any, **_: Any) -> Migration:
+        Lock(make_bucket(boto3), STAGE).take()
+        return Migration(left={NetworkId("live:bsc"): 1})
+
+    bucket = make_bucket(boto3)
+    monkeypatch.setattr(
+        "chalicelib.wiring.services", lambda: SimpleNamespace(catalogue=lambda _: NoNetworks, store=None, clock=None)
+    )
+    monkeypatch.setattr(DepositMigration, "run", run)
+    monkeypatch.setattr(deploying, "_deploy", lambda *_: None)
+    monkeypatch.setattr(deploying, "_demand", lambda *_: "")
+    monkeypatch.setattr(deploying, "_check", lambda *_: 0)
+    topic = boto3.client("sns").create_topic(Name="alarms")["TopicArn"]
+    assert main(["--stage", STAGE, "deploy", "--yes", "--alarm-topic", topic]) == 0
+    assert "live:bsc: 1 token transactions are left: its node is away" in capsys.readouterr().err
+    assert bucket.client.list_objects_v2(Bucket=bucket.name, Prefix="locks/")["KeyCount"] == 1, "the lock of another"
+
+
+class NoNetworks:
+    networks: ClassVar[dict[str, Any]] = {}
 
 
 def test_the_plan_names_what_goes(account: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,13 +20,14 @@ from moto import mock_aws
 from chalicelib.settings import VARIABLES
 from infra.cli import main
 from infra.commands.common import CanNot
-from infra.deployment import forms, lock, rolling_back, standing, versions
+from infra.deployment import code, forms, lock, rolling_back, standing, versions
 from infra.deployment.bucket import Bucket, make_bucket
 from infra.deployment.code import PROJECT, _rights
 from infra.deployment.standing import declared
 from infra.deployment.versions import MOST, Version, Versions, before
 from infra.lambda_platform import Platform
 from infra.local import repairs
+from tests.deploy.conftest import copy_project
 from tests.support.cuts import WAYS, Cutter, Died, How, When
 
 STAGE = "prod"
@@ -67,6 +68,7 @@ class Stage:
         reads: Sequence[str] = (),
         writes: Sequence[str] = (),
         on: Sequence[str] = (),
+        migrated: Sequence[str] = (),
         silent: bool = False,
     ) -> None:
         """`on`: the settings that are; the others are off, or not there where the function is `silent` about them."""
@@ -91,7 +93,8 @@ class Stage:
             self.functions.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
             document = json.dumps(rights(content, name)[name])
             self.iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=document)
-        versions.keep(self.bucket, STAGE, file, rights(content, *names), platform, reads=reads, writes=writes, on=on)
+        versions.note_written(self.bucket, STAGE, {*writes, *on})
+        versions.keep(self.bucket, STAGE, file, rights(content, *names), platform, reads=reads, writes=writes, migrated=migrated)
 
     def runs(self) -> dict[str, tuple[str, str]]:
         """The code and the rights of each function."""
@@ -237,6 +240,62 @@ def test_what_was_written_stays_known_behind_a_rollback(stage: Stage, capsys: py
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
     assert "does not read what Invoice 1 has written" in capsys.readouterr().err
+
+
+def test_an_older_checkout_is_not_deployed_over_what_it_does_not_read(stage: Stage) -> None:
+    stage.deploy("two", *NAMES, reads=[*forms.read_here(), "Invoice 7"])
+    known, functions = versions.fetch(stage.bucket, STAGE), standing.look(boto3, STAGE).functions.values()
+    forms.demand_readers(STAGE, known, functions, {})  # nothing is written that it does not read
+    stage.deploy("two", *NAMES, reads=[*forms.read_here(), "Invoice 7"], writes=["Invoice 7"])
+    known = versions.fetch(stage.bucket, STAGE)
+    with pytest.raises(CanNot, match="this checkout does not read what Invoice 7 has written on stage prod") as said:
+        forms.demand_readers(STAGE, known, functions, {})
+    assert f"check out the version that was deployed {known.known[-1].at}, or a later one" in str(said.value)
+
+
+def test_what_a_cut_deploy_may_have_written_is_known(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It died behind its first function: no version is kept of it, but its form is."""
+
+    def dies(project: Path, held: lock.Lock, tell: Any) -> None:
+        stage.functions.update_function_code(FunctionName=NAMES[0], ZipFile=package("three"))
+        raise Died
+
+    stage.deploy("none", *NAMES)
+    stage.deploy("one", *NAMES)
+    stage.deploy("two", *NAMES, reads=["Invoice 1"])
+    monkeypatch.setattr(forms, "written_here", lambda: ("Invoice 1",))
+    monkeypatch.setattr(code, "chalice", dies)
+    held = lock.Lock(stage.bucket, STAGE)
+    held.take()
+    with pytest.raises(Died):
+        code.deploy_code(boto3, stage.bucket, held, print, copy_project(tmp_path))
+    held.release()
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {found for found, _ in stage.runs().values()} == {checksum("two")}
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
+    assert "does not read what Invoice 1 has written, which stays" in capsys.readouterr().err
+    assert {found for found, _ in stage.runs().values()} == {checksum("two")}
+
+
+def test_whether_functions_of_an_older_version_leave_records_to_a_migration(stage: Stage) -> None:
+    def older() -> bool:
+        return forms.older_ran(versions.fetch(stage.bucket, STAGE), standing.look(boto3, STAGE).functions.values())
+
+    assert not older(), "nothing ran ever"
+    stage.deploy("one", *NAMES)
+    assert older()
+    stage.deploy("two", *NAMES, migrated=forms.MIGRATED)
+    assert not older()
+    stage.functions.update_function_code(FunctionName=NAMES[0], ZipFile=package("three"))
+    assert not older(), "of a deploy behind two that was cut"
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert older(), "it has run since the migration"
+    for name in NAMES:
+        stage.functions.delete_function(FunctionName=name)
+    assert older(), "the version that ran last"
 
 
 def test_no_newer_code_runs_with_older_rights(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from chalicelib.domain.chain import DepositBlock, Migrated
 from chalicelib.domain.webhooks.leases import SweepCursor
+from chalicelib.usecases.ports.changes import Conflict, Delete, Save
 from chalicelib.usecases.recovery import deposit_migration
-from chalicelib.usecases.recovery.deposit_migration import PROGRESS, DepositMigration
+from chalicelib.usecases.recovery.deposit_migration import OLD_CALLS, PROGRESS, DepositMigration
 from chalicelib.wiring import services
 from tests.support.cuts import Cutter, Died, When, install
 from tests.support.shop import Shop
@@ -39,10 +40,10 @@ def shop(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     yield shop
 
 
-def migrate(told: list[str]) -> Any:
+def migrate(told: list[str], **how: Any) -> Any:
     wired = services()
     networks = [network for realm in ("live", "test") for network in wired.catalogue(realm).networks.values()]
-    return DepositMigration(networks, lambda _: None, wired.store, wired.clock).run(told.append)
+    return DepositMigration(networks, lambda _: None, wired.store, wired.clock).run(told.append, **how)
 
 
 def made() -> tuple[set[Any], set[Any]]:
@@ -82,5 +83,59 @@ def test_it_goes_on_after_a_cut_at_any_call(shop: Shop, when: When, monkeypatch:
             assert "goes on behind" in again[0]
             assert len(told) + len(again) <= len(whole) + 2, "only the page of the cut is done twice"
         cursor = services().store.get(SweepCursor, id=PROGRESS)
-        assert cursor is not None and cursor.places[0] == "", "the next migration begins anew"
+        assert cursor is not None and cursor.places == ("", "0", "{}", "done"), "the next deploy does not run it"
     assert at > 20
+
+
+def lose_rows() -> None:
+    """As an older version leaves its blocks."""
+    store = services().store
+    for each in list(store.every(DepositBlock)):
+        store.commit([Delete(DepositBlock, {"network": each.network, "number": str(each.number), "hash": each.hash})])
+
+
+def test_it_is_run_once_until_an_older_version_has_run(shop: Shop) -> None:
+    store, waited = services().store, list[float]()
+    wanted = migrate([]).blocks
+    lose_rows()
+    told: list[str] = []
+    again = migrate(told)
+    assert (again.ran, again.blocks, told) == (False, 0, [])
+    assert migrate([], again=True).blocks == wanted
+    lose_rows()
+    for _ in range(2):
+        deposit_migration.reopen(store)
+
+    def cut(seconds: float) -> None:
+        raise Died
+
+    with pytest.raises(Died):
+        migrate([], wait=cut)
+    assert migrate([], wait=waited.append).blocks == wanted, "a run that was cut while it waited waits again"
+    assert waited == [OLD_CALLS]
+    assert not migrate([]).ran
+
+    class Meanwhile(list[str]):
+        """A run that goes on beside a rollback and the deploy behind it."""
+
+        def append(self, line: str) -> None:
+            super().append(line)
+            deposit_migration.reopen(store)
+
+    told = Meanwhile()
+    with pytest.raises(Conflict):
+        migrate(told, again=True)
+    assert len(told) == 1
+    assert migrate([], wait=waited.append).ran
+
+
+def test_what_is_left_is_told_and_not_tried_at_each_deploy(stack: Stack) -> None:
+    """The places of a row that an older checkout stored are three."""
+    store = services().store
+    store.commit([Save(SweepCursor(PROGRESS, ("", "0", '{"live:bsc": 3}'), version=1))])
+    first = migrate([])
+    assert (first.ran, dict(first.left)) == (True, {"live:bsc": 3})
+    second = migrate([])
+    assert (second.ran, dict(second.left)) == (False, {"live:bsc": 3})
+    third = migrate([], again=True)
+    assert (third.ran, dict(third.left)) == (True, {})

@@ -1,12 +1,15 @@
 """Migration of old deposits to claims and rows of blocks, by the operator's `migrate`.
 
 A claim tells which number the first log of a transaction has in the block of its deposit: by the receipt, which a node has while
-the block is in its chain. It can be run again at any time: what is there stays. How far a run came is stored page by page.
+the block is in its chain. It can be run again at any time: what is there stays. How far a run came is stored page by page, and that
+it came to the end: then it is not run again, unless functions of an older version have run since (`reopen`). What is left then, of
+networks whose node was away, needs no migration to be safe: `resume` credits a deposit without a claim once, under a new id.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,15 +35,25 @@ PAGE = 1_000
 """Rows of the table that are looked at between two notes of the progress, a second or so."""
 PROGRESS = "migrate|deposits"
 """The id of the progress. What another migration did is no progress of this one: each has an id of its own."""
+OLD_CALLS = 300.0
+"""Seconds for which calls of replaced code may go on: the longest timeout of a function that records deposits
+(`.chalice/config.json`). https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html"""
+_BEGINNING = ("", "0", "{}", "")
+_OLDER = ("", "0", "{}", "older")
+"""Functions of an older version ran until the deploy that is under way. A row of an older checkout has three places."""
+_DONE = "done"
 
 ReaderOf = Callable[[Network], ChainReader | None]
 """The reader of a network, None where it has no node now."""
+Tell = Callable[[str], None]
 
 
 @dataclass
 class Migration:
-    """The number of blocks and transactions that were migrated, and of transactions by network that could not be."""
+    """The number of blocks and transactions that were migrated, and of transactions by network that could not be. `ran`: whether
+    anything was looked at."""
 
+    ran: bool = True
     blocks: int = 0
     claimed: int = 0
     left: dict[NetworkId, int] = field(default_factory=lambda: defaultdict(int))
@@ -51,13 +64,21 @@ class DepositMigration:
         self._networks = {network.id: network for network in networks}
         self._reader_of, self._store, self._clock = reader_of, store, clock
 
-    def run(self, tell: Callable[[str], None] = lambda line: None) -> Migration:
-        """Scans all deposits, while the service runs. After a cut it goes on behind the last page that was done; `tell` gets a line
-        for each page. Raises Unavailable of the store, Conflict.
+    def run(self, tell: Tell = lambda line: None, *, again: bool = False, wait: Callable[[float], None] = time.sleep) -> Migration:
+        """Scans all deposits, while the service runs, unless that was done; `again`: all the same, from the beginning. After a cut
+        it goes on behind the last page that was done; `tell` gets a line for each page. Raises Unavailable of the store, Conflict.
         """
-        before = self._store.get(SweepCursor, id=PROGRESS) or SweepCursor(PROGRESS, ("", "0", "{}"), version=0)
-        after, pages = before.places[0] or None, int(before.places[1])
-        done = Migration(left=defaultdict(int, {NetworkId(name): count for name, count in json.loads(before.places[2]).items()}))
+        before = self._store.get(SweepCursor, id=PROGRESS) or SweepCursor(PROGRESS, _BEGINNING, version=0)
+        if again:
+            before = _remembered(self._store, before, _BEGINNING)
+        after, pages, state = before.places[0] or None, int(before.places[1]), _state(before)
+        left = {NetworkId(name): count for name, count in json.loads(before.places[2]).items()}
+        done = Migration(state != _DONE, left=defaultdict(int, left))
+        if state == _DONE:
+            return done
+        if before.places == _OLDER:
+            tell(f"deposits: waits {OLD_CALLS / 60:.0f} minutes for the last calls of the version before")
+            wait(OLD_CALLS)
         if after is not None:
             tell(f"deposits: goes on behind the {pages * PAGE} rows of the run before")
         while True:
@@ -66,18 +87,12 @@ class DepositMigration:
             after, pages = page.next, pages + 1
             if after is None:
                 break
-            before = self._remembered(before, (after, str(pages), json.dumps(done.left)))
+            before = _remembered(self._store, before, (after, str(pages), json.dumps(done.left), ""))
             tell(f"deposits: {pages * PAGE} rows looked at, {done.blocks} blocks listed, {done.claimed} transactions claimed")
         for network in self._networks.values():
             note_rows(self._store, network, self._clock)
-        if before.version:
-            self._remembered(before, ("", "0", "{}"))
+        _remembered(self._store, before, ("", "0", json.dumps(done.left), _DONE))
         return done
-
-    def _remembered(self, before: SweepCursor, places: tuple[str, ...]) -> SweepCursor:
-        after = replace(next_version(before), places=places)
-        self._store.commit([Save(after)])
-        return after
 
     def _page(self, deposits: Iterable[Deposit], done: Migration) -> None:
         seen: set[tuple[NetworkId, int, str]] = set()
@@ -115,6 +130,24 @@ class DepositMigration:
         done.claimed += len(firsts)
         if left := len(missing) - len(firsts):
             done.left[network.id] += left
+
+
+def reopen(store: Store) -> None:
+    """Have the next run begin anew, before newer functions take the place of those that leave records to it. A run that is under
+    way ends with Conflict. Safe to repeat. Raises Unavailable, Conflict."""
+    before = store.get(SweepCursor, id=PROGRESS) or SweepCursor(PROGRESS, _BEGINNING, version=0)
+    if before.places != _OLDER:
+        _remembered(store, before, _OLDER)
+
+
+def _remembered(store: Store, before: SweepCursor, places: tuple[str, ...]) -> SweepCursor:
+    after = replace(next_version(before), places=places)
+    store.commit([Save(after)])
+    return after
+
+
+def _state(cursor: SweepCursor) -> str:
+    return cursor.places[3] if len(cursor.places) > 3 else ""
 
 
 def _numbered(network: Network, deposit: Deposit) -> bool:

@@ -253,13 +253,16 @@ def test_a_halted_network_is_taken_up_again(cli: Cli, halted: Callable[[], Curso
 
 def test_records_of_an_older_version_are_brought_up_to_date(cli: Cli) -> None:
     """What it does to them is in tests/nodes/test_deep_reorganisations.py. A new stage has none."""
-    for _ in range(2):
-        assert cli("migrate") == 0
+    for words in ((), ("--again",)):
+        assert cli("migrate", *words) == 0
         assert cli.out == "deposits: 0 blocks listed by height, the logs of 0 transactions claimed\n"
+    assert cli("migrate") == 0
+    assert cli.out == "deposits: migrated before; migrate --again looks at all of them once more\n"
 
 
 def test_what_a_migration_could_not_do_is_no_success(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DepositMigration, "run", lambda self, tell: Migration(blocks=3, claimed=2, left={NetworkId("live:bsc"): 1}))
+    done = Migration(blocks=3, claimed=2, left={NetworkId("live:bsc"): 1})
+    monkeypatch.setattr(DepositMigration, "run", lambda self, tell, **_: done)
     assert cli("migrate") == 1
     assert cli.out == "deposits: 3 blocks listed by height, the logs of 2 transactions claimed\n"
     assert cli.err.startswith("live:bsc: 1 token transactions are left: its node is away")
