@@ -262,9 +262,10 @@ def test_what_a_cut_deploy_may_have_written_is_known(
         stage.functions.update_function_code(FunctionName=NAMES[0], ZipFile=package("three"))
         raise Died
 
-    stage.deploy("none", *NAMES)
-    stage.deploy("one", *NAMES)
-    stage.deploy("two", *NAMES, reads=["Invoice 1"])
+    before = forms.read_here()
+    stage.deploy("none", *NAMES, reads=before)
+    stage.deploy("one", *NAMES, reads=before)
+    stage.deploy("two", *NAMES, reads=[*before, "Invoice 1"])
     monkeypatch.setattr(forms, "written_here", lambda: ("Invoice 1",))
     monkeypatch.setattr(code, "chalice", dies)
     held = lock.Lock(stage.bucket, STAGE)
