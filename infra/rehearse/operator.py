@@ -32,7 +32,8 @@ class Operator:
     """Commands, with the seconds that each took."""
 
     def command(self, *words: str) -> str:
-        """`python -m infra.cli --stage prod` with these words; what it said. Raises Failed with all that it said."""
+        """`python -m infra.cli --stage prod` with these words; what it wrote to its standard output, where records are.
+        Raises Failed with all that it said."""
         return self.run([self.python, "-m", "infra.cli", "--stage", STAGE, *words], f"CLI {shlex.join(words)}")
 
     def run(self, command: list[str], shown: str) -> str:
@@ -44,17 +45,19 @@ class Operator:
             cwd=self.checkout,
             env=self._environment(),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            capture_output=True,
             text=True,
             check=False,
             timeout=SECONDS,
         )
         seconds = time.monotonic() - began
         self.ran.append((shown, seconds))
-        print(f"    {_last(done.stdout)}  ({seconds:.1f} s)", flush=True)
+        said = done.stdout + done.stderr
+        print(f"    {_last(done.stdout or done.stderr)}  ({seconds:.1f} s)", flush=True)
+        for line in done.stderr.splitlines():
+            print(f"      {line}", flush=True)
         if done.returncode != 0:
-            raise Failed(f"{shown} has exit code {done.returncode}:\n{done.stdout[-6000:]}")
+            raise Failed(f"{shown} has exit code {done.returncode}:\n{said[-6000:]}")
         return done.stdout
 
     def _environment(self) -> dict[str, str]:
