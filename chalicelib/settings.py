@@ -133,11 +133,11 @@ class Settings:
         return cls(
             stage=stage,
             wallet_custody=cast(Literal["native", "envelope"], custody),
-            # What versions before 0.1.0 do not read: `infra.deployment.forms` lets none of them run beside this.
-            packed_records=_switch("PACKED_RECORDS", "on"),
-            short_records=_switch("SHORT_RECORDS", "on"),
-            one_item_outbox=_switch("ONE_ITEM_OUTBOX", "on"),
-            lookouts=_switch("LOOKOUTS", "on"),
+            # What versions before 0.1.0 do not read: prod writes it by config.json, which says so to `infra.deployment.forms`.
+            packed_records=_switch("PACKED_RECORDS", "off" if prod else "on"),
+            short_records=_switch("SHORT_RECORDS", "off" if prod else "on"),
+            one_item_outbox=_switch("ONE_ITEM_OUTBOX", "off" if prod else "on"),
+            lookouts=_switch("LOOKOUTS", "off" if prod else "on"),
             console=_switch("CONSOLE", "off" if prod else "on"),
             # The local stack polls every second by itself.
             ticks=_switch("TICKS", "off" if stage == "local" else "on"),

@@ -103,8 +103,7 @@ def _said(function: Function) -> set[str]:
 
 
 def _writes(stage: str, known: Versions, function: Function) -> set[str]:
-    """The forms that a function writes by its settings. Where those are silent, it is what its version does unasked: in prod
-    versions before 0.1.0 wrote none, nor did they read any."""
+    """The forms that a function writes by its settings; where those are silent, those that its version reads at least."""
     return switched_on(stage, function.settings) & (set(_of_code(known, function.version).reads) | _said(function))
 
 

@@ -18,6 +18,7 @@ from botocore.exceptions import EndpointConnectionError
 from moto import mock_aws
 
 from chalicelib.settings import VARIABLES
+from infra import stage_settings
 from infra.cli import main
 from infra.commands.common import CanNot
 from infra.deployment import code, forms, lock, rolling_back, standing, versions
@@ -218,17 +219,23 @@ def test_a_deploy_writes_nothing_that_a_running_function_does_not_read(stage: St
         ask()
 
 
-def test_a_version_before_all_forms_is_known_by_what_it_does_not_read(stage: Stage) -> None:
-    """Its settings are silent, and what it does then is off; a version from 0.1.0 on is on then."""
+def test_a_version_before_all_forms_is_silent_about_them(stage: Stage) -> None:
+    """config.json says them in prod, so that functions tell which they know, also those of a cut deploy or of a plain one."""
+    wanted = stage_settings.declared(STAGE)
+    assert {name: wanted[name] for name in forms.SWITCHED} == dict.fromkeys(forms.SWITCHED, "on")
     for content in ("one", "two"):
         stage.deploy(content, *NAMES, silent=True)
-    functions = standing.look(boto3, STAGE).functions.values()
+
+    def ask() -> None:
+        functions = standing.look(boto3, STAGE).functions.values()
+        forms.demand_readers(STAGE, versions.fetch(stage.bucket, STAGE), functions, wanted)
+
     with pytest.raises(CanNot, match="LOOKOUTS, ONE_ITEM_OUTBOX, PACKED_RECORDS, SHORT_RECORDS"):
-        forms.demand_readers(STAGE, versions.fetch(stage.bucket, STAGE), functions, {})
+        ask()
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     assert {code for code, _ in stage.runs().values()} == {checksum("one")}
-    stage.deploy("three", *NAMES, reads=forms.read_here(), silent=True)
-    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1, "it wrote them unasked"
+    stage.deploy("three", *NAMES, on=list(forms.SWITCHED))
+    ask()
 
 
 def test_what_was_written_stays_known_behind_a_rollback(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:

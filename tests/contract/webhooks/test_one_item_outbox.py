@@ -200,8 +200,8 @@ def test_its_hint_becomes_open_work(aws: LocalAws) -> None:
     assert {work.kind for work in services().store.every_work()} == {"collectable"}
 
 
-def test_rows_are_one_item_unless_the_operator_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    for stage, said, wanted in (("prod", None, True), ("prod", "off", False), ("demo", None, True), ("local", "off", False)):
+def test_real_money_is_not_told_so_unless_the_settings_say_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stage, said, wanted in (("prod", None, False), ("prod", "on", True), ("demo", None, True), ("local", "off", False)):
         monkeypatch.setenv("STAGE", stage)
         for name in ("ONE_ITEM_OUTBOX", "WEBHOOKS_ALLOW_PRIVATE"):
             monkeypatch.delenv(name, raising=False)

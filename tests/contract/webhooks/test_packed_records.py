@@ -64,8 +64,8 @@ def test_events_are_put_in_a_batch_as_they_are_saved(aws: LocalAws) -> None:
     assert one["packed"] == other["packed"] and one.keys() == other.keys()
 
 
-def test_records_are_stored_so_unless_the_operator_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    for stage, said, wanted in (("prod", None, True), ("prod", "off", False), ("demo", None, True), ("local", "off", False)):
+def test_real_money_is_not_stored_so_unless_the_settings_say_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stage, said, wanted in (("prod", None, False), ("prod", "on", True), ("demo", None, True), ("local", "off", False)):
         monkeypatch.setenv("STAGE", stage)
         for name in ("PACKED_RECORDS", "SHORT_RECORDS", "WEBHOOKS_ALLOW_PRIVATE"):
             monkeypatch.delenv(name, raising=False)
