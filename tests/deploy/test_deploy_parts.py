@@ -26,7 +26,7 @@ from infra.cli import main
 from infra.commands import deploying
 from infra.commands.common import CanNot
 from infra.deployment import check as checks
-from infra.deployment import mend, record, versions
+from infra.deployment import forms, mend, record, versions
 from infra.deployment.bucket import bucket_of, make_bucket
 from infra.deployment.chalice_client import TRIES, Client
 from infra.deployment.check import check
@@ -293,7 +293,15 @@ def make_function(name: str, content: str, **tags: str) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("app.py", content)
     code = {"ZipFile": file.getvalue()}
-    boto3.client("lambda").create_function(FunctionName=name, Runtime="python3.11", Role=arn, Handler="app", Code=code, Tags=tags)
+    boto3.client("lambda").create_function(
+        FunctionName=name,
+        Runtime="python3.11",
+        Role=arn,
+        Handler="app",
+        Code=code,
+        Tags=tags,
+        Environment={"Variables": dict.fromkeys(forms.SWITCHED, "on")},
+    )
 
 
 def test_the_check_says_what_is_missing(account: None) -> None:

@@ -141,6 +141,7 @@ def test_an_address_makes_its_network_busy_for_half_an_hour(shop: Shop) -> None:
 def test_invoices_of_payment_links_use_their_part_of_the_hours_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BUSY_HOURS", "1")
     wiring.forget()
+    shop.wait(86_400 - services().clock_of("test").now_ms() // 1000 % 86_400)  # the hours are a day's: it begins
     link = make(shop)["id"]
 
     def looked_at(invoice: dict[str, Any]) -> bool:
