@@ -36,7 +36,8 @@ class Attic(Shop):
         return invoice
 
     def a_year_later(self) -> None:
-        self.wait((AFTER_DAYS + 2) * 86_400)
+        """At the beginning of a day: what lists cover is said anew as a day ends, and nothing leaves for a while."""
+        self.wait((AFTER_DAYS + 3) * 86_400 - services().clock.now_ms() // 1000 % 86_400)
         self.mine(1)  # a chain that stands still expires nothing
         self.turn()
 
