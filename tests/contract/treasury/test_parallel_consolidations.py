@@ -179,6 +179,7 @@ def poor(anew: Callable[[], Treasury], monkeypatch: pytest.MonkeyPatch) -> Treas
     treasury = anew()
     monkeypatch.setenv("CONSOLIDATION_BUDGET_USD", "5")
     treasury.reborn()
+    treasury.later(24 * 60 - services().clock.now_ms() // 60_000 % (24 * 60))  # a day's budget: it begins
     rate = Rate("ltc", "USD", str(2 * COIN / fee), services().clock.now_ms(), "kraken")
     services().store.commit([Save(rate)])
     return treasury
