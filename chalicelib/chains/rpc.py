@@ -148,6 +148,7 @@ class _Unsearched:
 
     def __init__(self) -> None:
         self._bytes = 0
+        self._first = True
         self._lock = threading.Lock()
 
     def count(self, size: int) -> None:
@@ -158,8 +159,11 @@ class _Unsearched:
         with self._lock:
             if self._bytes < SEARCH_AFTER:
                 return
-            self._bytes = 0
+            self._bytes, first = 0, self._first
+            self._first = False
         gc.collect()
+        if first:
+            gc.freeze()  # modules and classes stay: to go through them each time would cost a tenth of reading small blocks
 
 
 _unsearched = _Unsearched()
