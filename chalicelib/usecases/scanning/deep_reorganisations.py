@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, DepositBlock
 from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.deposits.blocks import highest_first
 from chalicelib.usecases.ports.failures import TooNew, Unavailable
-from chalicelib.usecases.ports.readers import ChainReader, Witness
-from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.ports.readers import Witness
 from chalicelib.usecases.scanning.block_lists import deposits_of
 
 
@@ -33,8 +32,8 @@ class Fallen(NamedTuple):
 
 
 class DeepReorganisations:
-    def __init__(self, network: Network, reader: ChainReader, store: Store) -> None:
-        self._network, self._reader, self._store = network, reader, store
+    def __init__(self, context: NetworkContext) -> None:
+        self._network, self._reader, self._store = context.network, context.reader, context.store
 
     def fallen(self) -> Fallen:
         """Raises Unavailable: also where the node has no block yet at a height where deposits are. Where the network has several

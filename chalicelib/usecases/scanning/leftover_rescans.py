@@ -11,23 +11,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block
 from chalicelib.domain.ids import derived_id
 from chalicelib.domain.scanning.rescans import Rescan, rescan_work
 from chalicelib.domain.versions import version_after
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Open, Save
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.store import Store
 
 PATIENCE_MS = 30 * 60 * 1000
 """For how long after its time a block that a node contradicts itself about is not passed."""
 
 
 class Leftovers:
-    def __init__(self, network: Network, store: Store, clock: Clock) -> None:
-        self._network, self._store, self._clock = network, store, clock
+    def __init__(self, context: NetworkContext) -> None:
+        self._network, self._store, self._clock = context.network, context.store, context.clock
 
     def waited_for(self, block: Block) -> bool:
         """Whether the network has waited long enough for a node that contradicts itself about `block`."""

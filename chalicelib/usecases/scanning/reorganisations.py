@@ -40,7 +40,7 @@ def batch_blocks(network: Network) -> int:
 
 class Reorganisations:
     def __init__(self, context: NetworkContext, deposits: Deposits) -> None:
-        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._context, self._network, self._reader, self._store = context, context.network, context.reader, context.store
         self._deposits, self._clock = deposits, context.clock
 
     def standing_at(self, number: int, tip: int) -> Cursor:
@@ -67,7 +67,7 @@ class Reorganisations:
         if cursor.halted is None:
             raise ValueError(f"{self._network.id} is not halted")
         ensure_rows(self._store, self._network, self._clock)
-        fallen = DeepReorganisations(self._network, self._reader, self._store).fallen()
+        fallen = DeepReorganisations(self._context).fallen()
         fresh = self.standing_at(self._behind(cursor, fallen, from_block), self._reader.tip())
         for block in fallen.gone:
             log.warning("%s: block %d fell out, and what it held with it", self._network.id, block.number)

@@ -48,7 +48,7 @@ class Scanner:
     def __init__(self, context: NetworkContext, deposits: Deposits, queue: ScanQueue | None = None) -> None:
         """With a `queue` backlogs and crowded blocks are shared out; without one, the poll scans all of it."""
         self._network, self._reader, self._store, self._clock = context.network, context.reader, context.store, context.clock
-        self._leftovers = Leftovers(context.network, context.store, context.clock)
+        self._leftovers = Leftovers(context)
         self._sharing = Sharing(context.network.id, queue)
         self.recorder = Recorder(context, deposits, self._leftovers)
         self.passing = Recorder(context, deposits, self._leftovers, self._sharing)
