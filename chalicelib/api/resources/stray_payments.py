@@ -149,7 +149,7 @@ def _views(ctx: Ctx, strays: Sequence[StrayPayment]) -> list[dict[str, Any]]:
     networks = sorted({stray.network for stray in strays})
     cursors = ctx.services.store.get_many([(Cursor, {"network": id}) for id in networks]) if networks else []
     tips = {cursor.network: cursor.tip for cursor in cursors if cursor is not None}
-    return [_view(ctx, each, deposit, tips) for each, deposit in zip(strays, desk.deposits(strays), strict=True)]
+    return [_view(ctx, each, deposit, tips) for each, deposit in desk.recorded(strays)]
 
 
 def _view(ctx: Ctx, one: StrayPayment, deposit: Deposit | None, tips: Mapping[str, int]) -> dict[str, Any]:

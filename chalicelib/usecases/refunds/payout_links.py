@@ -13,7 +13,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.cancelling import Cancelling
 from chalicelib.usecases.refunds.making import Made, Making, Wanted, new_link
-from chalicelib.usecases.refunds.refund_reads import Shown, found, with_withdrawals
+from chalicelib.usecases.refunds.refund_reads import Shown, found, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class PayoutLinks:
         return found(self._store, tenant, link_id, PayoutLink)
 
     def shown(self, links: list[PayoutLink]) -> list[Shown]:
-        """Each with its withdrawal, in one read."""
-        return with_withdrawals(self._store, links)
+        """Each with its withdrawal, in one read: as `refund_reads.listed`."""
+        return listed(self._store, links)
 
     def cancel(self, tenant: TenantId, link_id: str) -> Shown:
         """Give its money back before it is paid. Raises NotFound, BusinessRule."""

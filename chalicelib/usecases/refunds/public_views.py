@@ -12,13 +12,12 @@ from chalicelib.domain.catalogue.explorers import transaction_url
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.money import format_units
-from chalicelib.domain.refunds.refunds import kind_of
 from chalicelib.domain.times import iso
 from chalicelib.usecases.base.payment_requests import coin_and_network
 from chalicelib.usecases.base.views import without_none
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.refunds.claims import Claim
-from chalicelib.usecases.refunds.refund_reads import Shown, with_withdrawals
+from chalicelib.usecases.refunds.refund_reads import Shown, known_refunds, listed
 
 MOST_SHOWN = 20
 
@@ -53,8 +52,7 @@ def payer_refunds(store: Store, invoice: Invoice, ids: Sequence[str], now_ms: in
     if not ids:
         return []
     newest = ids[: -MOST_SHOWN - 1 : -1]
-    records = store.get_many([(kind_of(name), {"tenant": invoice.tenant, "id": name}) for name in newest])
-    found = with_withdrawals(store, [record for record in records if record is not None])
+    found = listed(store, known_refunds(store, invoice.tenant, newest))
     return [_record(store, shown, now_ms) for shown in found]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import TenantId
@@ -12,7 +13,9 @@ from chalicelib.domain.refunds.fractions import covered, credited_of
 from chalicelib.domain.refunds.refunds import InvoiceRefunds, Refund, Terms, kind_of
 from chalicelib.domain.refunds.status import GIVEN_BACK, status_of
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.base.newer_states import each_of, known_of
 from chalicelib.usecases.base.open_work import is_open
+from chalicelib.usecases.ports.failures import TooNew
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.withdrawals.steps import settled_work
 
@@ -40,10 +43,50 @@ def found(store: Store, tenant: TenantId, refund_id: str, kind: type[Refund]) ->
 def with_withdrawals(store: Store, refunds: Sequence[Refund]) -> list[Shown]:
     """Each with its withdrawal, in one read. Raises TooNew for one in a form that only a newer version knows: whether it is
     paid decides how much may still be given back."""
-    claimed = [refund for refund in refunds if refund.status == "claimed" and refund.withdrawal_id is not None]
-    wanted = [(Withdrawal, {"tenant": refund.tenant, "id": refund.withdrawal_id or ""}) for refund in claimed]
-    paid = dict(zip([refund.id for refund in claimed], store.get_many(wanted) if wanted else [], strict=True))
+    wanted = _paying(refunds)
+    paid = dict(zip(wanted, store.get_many(list(wanted.values())) if wanted else [], strict=True))
     return [Shown(refund, paid.get(refund.id)) for refund in refunds]
+
+
+def listed(store: Store, refunds: Sequence[Refund]) -> list[Shown]:
+    """The same for a list, without those whose withdrawal has such a form: how far they are is not known here."""
+    wanted = _paying(refunds)
+    paid = dict(zip(wanted, each_of(store, list(wanted.values())) if wanted else [], strict=True))
+    return [Shown(refund, paid.get(refund.id)) for refund in refunds if not isinstance(paid.get(refund.id), TooNew)]
+
+
+def of_invoice(store: Store, tenant: TenantId, invoice_id: str) -> list[Shown]:
+    """The invoice's refunds, oldest first, as `listed`. Raises NotFound, also for another merchant's invoice."""
+    _, row = _invoice(store, tenant, invoice_id)
+    return listed(store, known_refunds(store, tenant, row.ids))
+
+
+def known_refunds(store: Store, tenant: TenantId, ids: Sequence[str]) -> list[Refund]:
+    """The refunds with these ids, without those in a form that only a newer version knows."""
+    found = known_of(store, _keys(tenant, ids)) if ids else []
+    return [refund for refund in found if refund is not None]
+
+
+def _paying(refunds: Sequence[Refund]) -> dict[str, tuple[type[Any], dict[str, str]]]:
+    """The key of the withdrawal that pays each refund, by the refund's id."""
+    return {
+        refund.id: (Withdrawal, {"tenant": refund.tenant, "id": refund.withdrawal_id})
+        for refund in refunds
+        if refund.status == "claimed" and refund.withdrawal_id is not None
+    }
+
+
+def _keys(tenant: TenantId, ids: Sequence[str]) -> list[tuple[type[Any], dict[str, str]]]:
+    return [(kind_of(name), {"tenant": tenant, "id": name}) for name in ids]
+
+
+def _invoice(store: Store, tenant: TenantId, invoice_id: str) -> tuple[Invoice, InvoiceRefunds]:
+    invoice, row = store.get_many(
+        [(Invoice, {"tenant": tenant, "id": invoice_id}), (InvoiceRefunds, {"tenant": tenant, "invoice_id": invoice_id})]
+    )
+    if invoice is None:
+        raise NotFound(f"No invoice {invoice_id[:80]}", {"id": invoice_id[:80]})
+    return invoice, row or InvoiceRefunds(tenant, invoice_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +102,8 @@ class Refunded:
 
 def refunded(store: Store, tenant: TenantId, invoice_id: str) -> Refunded:
     """Raises NotFound, also for another merchant's invoice."""
-    invoice, row = store.get_many(
-        [(Invoice, {"tenant": tenant, "id": invoice_id}), (InvoiceRefunds, {"tenant": tenant, "invoice_id": invoice_id})]
-    )
-    if invoice is None:
-        raise NotFound(f"No invoice {invoice_id[:80]}", {"id": invoice_id[:80]})
-    row = row or InvoiceRefunds(tenant, invoice_id)
-    records = store.get_many([(kind_of(name), {"tenant": tenant, "id": name}) for name in row.ids]) if row.ids else []
+    invoice, row = _invoice(store, tenant, invoice_id)
+    records = store.get_many(_keys(tenant, row.ids)) if row.ids else []
     shown = with_withdrawals(store, [record for record in records if record is not None])
     return Refunded(invoice, row, tuple(shown), tuple(each.refund.terms for each in shown if _takes(store, each)))
 

@@ -24,7 +24,7 @@ from chalicelib.usecases.refunds.amounts import Asked, priced
 from chalicelib.usecases.refunds.cancelling import Cancelling
 from chalicelib.usecases.refunds.making import Made, Making, Payee, Wanted, new_link
 from chalicelib.usecases.refunds.ordering import Ordering
-from chalicelib.usecases.refunds.refund_reads import Shown, found, refunded, with_withdrawals
+from chalicelib.usecases.refunds.refund_reads import Shown, found, listed, of_invoice, refunded
 
 log = logging.getLogger(__name__)
 
@@ -104,12 +104,12 @@ class Refunds:
         return found(self._store, tenant, refund_id, Refund)
 
     def shown(self, refunds: Sequence[Refund]) -> list[Shown]:
-        """Each with its withdrawal, in one read."""
-        return with_withdrawals(self._store, refunds)
+        """Each with its withdrawal, in one read: as `refund_reads.listed`."""
+        return listed(self._store, refunds)
 
     def of_invoice(self, tenant: TenantId, invoice_id: str) -> list[Shown]:
         """All refunds of an invoice, oldest first. Raises NotFound."""
-        return list(refunded(self._store, tenant, invoice_id).refunds)
+        return of_invoice(self._store, tenant, invoice_id)
 
     def cancel(self, tenant: TenantId, refund_id: str) -> Shown:
         """Give its money back before it is paid. Raises NotFound, BusinessRule."""

@@ -25,10 +25,11 @@ from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.activity import aside
 from chalicelib.usecases.base.address_forms import form_of, tokens_by_form
 from chalicelib.usecases.base.creation import Creation, Prepared
+from chalicelib.usecases.base.newer_states import each_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import AtEpoch, Change, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import TooNew, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.stray_payments.reading import Arrived, Reading, StrayReader
@@ -128,9 +129,11 @@ class StrayPayments:
             raise NotFound(f"No stray payment {id[:80]}", {"id": id[:80]})
         return found
 
-    def deposits(self, strays: Sequence[StrayPayment]) -> list[Deposit | None]:
-        """The recorded deposit of each: one read for a hundred."""
-        return self._store.get_many([(Deposit, {"id": stray.id}) for stray in strays]) if strays else []
+    def recorded(self, strays: Sequence[StrayPayment]) -> list[tuple[StrayPayment, Deposit | None]]:
+        """Each with its recorded deposit, without those whose deposit has a form that only a newer version knows: one read for a
+        hundred."""
+        found = each_of(self._store, [(Deposit, {"id": stray.id}) for stray in strays]) if strays else []
+        return [(stray, deposit) for stray, deposit in zip(strays, found, strict=True) if not isinstance(deposit, TooNew)]
 
     def coin(self, stray: StrayPayment) -> Coin | None:
         """The coin of a stray payment; None for an unregistered token."""

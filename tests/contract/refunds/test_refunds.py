@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.refunds.refunds import Refund
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.base.idempotency import StoredAnswer
 from chalicelib.usecases.refunds.refunds import Refunds
 from chalicelib.wiring import services
-from tests.support.refunds import ask_refund, claim, paid_invoice, priced_invoice, refund
+from tests.faults.left_to_newer import Left, only
+from tests.support.refunds import ask_refund, claim, claimed, paid_invoice, payout_link, priced_invoice, refund
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, as_operator, decide, open_shop
 from tests.support.stack import Response, Stack
 
@@ -305,3 +308,65 @@ def test_refunds_of_all_invoices_are_listed(shop: Shop) -> None:
     assert [each["id"] for each in rest["data"]] == [made[0]["id"]]
     other = shop.stack.call("GET", "/v1/refunds", shop.stack.keys["other_merchant_test"])
     assert other.json["data"] == []
+
+
+def test_a_withdrawal_in_a_newer_form_keeps_no_other_refund_from_its_lists(shop: Shop) -> None:
+    """By its id it waits for the newer version, and so does a new refund of its invoice: what is left of it is not known here."""
+    invoice = paid_invoice(shop)
+    made = [refund(shop, invoice, amount=amount, address=PAYEE) for amount in ("0.1", "0.2")]
+    paths = ("/v1/refunds", f"/v1/invoices/{invoice['id']}/refunds", f"/v1/pay/{invoice['id']}/status")
+    left = newer_form(shop, made[0])
+    assert [refunds_at(shop, path) for path in paths] == [[made[1]["amount"]]] * 3
+    alone = shop.stack.call("GET", f"/v1/refunds/{made[0]['id']}", shop.key)
+    assert (alone.status, "newer version" in alone.json["error"]["message"]) == (500, True)
+    waits = ask_refund(shop, invoice, amount="0.1")
+    assert (waits.status, "newer version" in waits.json["error"]) == (500, True)
+    left.unform()
+    assert [sorted(refunds_at(shop, path)) for path in paths] == [["0.1", "0.2"]] * 3
+    assert refund(shop, invoice)["amount"] == "0.7"
+
+
+def test_a_payout_link_paid_by_a_newer_form_keeps_no_other_from_the_list(shop: Shop) -> None:
+    paid_invoice(shop)
+    links = [payout_link(shop, "0.1"), payout_link(shop, "0.2")]
+    assert claimed(shop, links[0], PAYEE).status == 200
+    left = newer_form(shop, shop.get(f"/v1/payout-links/{links[0]['id']}"))
+    assert [each["id"] for each in shop.get("/v1/payout-links")["data"]] == [links[1]["id"]]
+    left.unform()
+    assert len(shop.get("/v1/payout-links")["data"]) == 2
+
+
+def test_a_withdrawal_in_a_newer_state_is_on_its_way(shop: Shop) -> None:
+    """Its refund is neither paid nor given back, and can not be cancelled."""
+    invoice = paid_invoice(shop)
+    made = refund(shop, invoice, amount="0.4", address=PAYEE)
+    Left(only(Withdrawal, lambda one: one.id == made["withdrawalId"]), "status")
+    assert now(shop, made)["status"] == "processing"
+    assert shop.stack.call("DELETE", f"/v1/refunds/{made['id']}", shop.key).status == 400
+    assert refund(shop, invoice)["amount"] == "0.6"
+
+
+def test_a_refund_in_a_newer_form_keeps_no_other_from_its_lists(shop: Shop) -> None:
+    invoice = paid_invoice(shop)
+    made = [refund(shop, invoice, amount=amount) for amount in ("0.1", "0.2")]
+    left = Left(only(Refund, lambda one: one.id == made[0]["id"]), "status")
+    left.put("awaiting_claim")
+    left.form(1)
+    for path in ("/v1/refunds", f"/v1/invoices/{invoice['id']}/refunds", f"/v1/pay/{invoice['id']}/status"):
+        assert refunds_at(shop, path) == ["0.2"]
+    left.unform()  # for the audit behind each test
+
+
+def newer_form(shop: Shop, made: dict[str, Any]) -> Left:
+    """The withdrawal that pays it, as a release saves it that demands more of its readers."""
+    left = Left(only(Withdrawal, lambda one: one.id == made["withdrawalId"]), "status")
+    left.put("pending")
+    left.form(1)
+    return left
+
+
+def refunds_at(shop: Shop, path: str) -> list[str]:
+    """The amounts of the refunds that are listed there."""
+    found = shop.get(path)
+    listed = found["refunds"] if "/pay/" in path else found["data"] if isinstance(found, dict) else found
+    return [each["amount"] for each in listed]
