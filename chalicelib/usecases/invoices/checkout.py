@@ -17,6 +17,7 @@ from chalicelib.domain.invoices.invoices import OPEN, PAYABLE, Invoice
 from chalicelib.domain.money import format_units
 from chalicelib.domain.refunds.refunds import InvoiceRefunds
 from chalicelib.domain.times import iso
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.payment_requests import choice_answer, misdirected_record, payer_record
 from chalicelib.usecases.base.transaction_views import depth
 from chalicelib.usecases.base.views import payment_uri, without_none
@@ -133,7 +134,7 @@ class Checkouts:
         # Nothing is given back of what was never credited. What was may fall out of the chain again, refunds and all.
         if invoice.payments or invoice.counted("confirmed") or invoice.counted("late"):
             wanted.append((InvoiceRefunds, {"tenant": invoice.tenant, "invoice_id": invoice.id}))
-        found = [one for one in (self._store.get_many(wanted) if wanted else ()) if one is not None]
+        found = [one for one in (known_of(self._store, wanted) if wanted else ()) if one is not None]
         return _Beside(
             [one for one in found if isinstance(one, Cursor)],
             [one for one in found if isinstance(one, Deposit)],

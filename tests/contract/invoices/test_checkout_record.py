@@ -11,10 +11,12 @@ import pytest
 from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.catalogue.explorers import transaction_url
 from chalicelib.domain.chain import Cursor, FeeQuote
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.catalogue.conditions import FRESH_SECONDS, LATE_MS, Conditions
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import services
+from tests.faults.left_to_newer import Left, only
 from tests.support.edge import Calls
 from tests.support.memory_store import MemoryStore
 from tests.support.refunds import ask_refund, claimed, paid_invoice, refund
@@ -56,6 +58,20 @@ def test_payments_are_told_with_their_transactions(shop: Shop) -> None:
     assert (newest["confirmations"], oldest["confirmations"], oldest["requiredConfirmations"]) == (1, 4, 12)
     assert oldest["seenAt"].endswith("Z") and "explorerUrl" not in oldest, "a simulated transaction is in no explorer"
     assert "sender" not in str(newest)
+
+
+def test_a_payment_in_a_newer_form_is_told_by_its_invoice(shop: Shop) -> None:
+    """The payer's page stands: what the invoice says of its payments is enough."""
+    invoice = shop.invoice("1")
+    txid = shop.pay(invoice["address"], "0.4")["txid"]
+    shop.turn()
+    left = Left(only(Deposit, lambda one: one.txid == txid), "status")
+    left.put("pending")
+    left.form(1)
+    (payment,) = status(shop, invoice)["payments"]
+    assert (payment["txId"], payment["amount"], "seenAt" in payment) == (txid, "0.4", False)
+    assert shop.stack.call("GET", f"/v1/pay/{invoice['id']}").status == 200
+    left.unform()
 
 
 def test_refunds_are_told_without_link_and_address(shop: Shop) -> None:
