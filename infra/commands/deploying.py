@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from infra.commands.common import CanNot, Command, ask
-from infra.commands.deployment import ALARM_TOPIC, prepare
+from infra.commands.deployment import ALARM_TOPIC, prepare_stage
 from infra.commands.migrating import migrate_behind, reopen
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> None:
     from infra.deployment.code import PROJECT, deploy_code
 
     stage, client = args.stage, session.client("lambda")
-    prepare(args)
+    prepare_stage(args)
     lock.demand()
     if forms.older_ran(versions.fetch(lock.bucket, stage), standing.look(session, stage).functions.values()):
         reopen()

@@ -27,6 +27,17 @@ def prepare(args: argparse.Namespace) -> int:
     """Make or update tables, queues, keys, logs, alarms, the catalogue, the seed. Running it again leaves what is there."""
     import boto3
 
+    from infra.deployment.bucket import bucket_of
+    from infra.deployment.taken_away import demand_nothing_taken
+
+    demand_nothing_taken(boto3, bucket_of(boto3), args.stage)
+    return prepare_stage(args)
+
+
+def prepare_stage(args: argparse.Namespace) -> int:
+    """The same within a deploy, which has looked at what runs."""
+    import boto3
+
     from infra import bootstrap
     from infra.deploy import create_stack, topic_problem
 

@@ -45,6 +45,7 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
         lambda: _protection(session.client("dynamodb"), stage),
         lambda: _functions(session.client("lambda"), found, stage),
         lambda: _places(found, stage),
+        lambda: _rights(session.client("iam"), found, stage),
         lambda: iter(differences(session.client("lambda"), stage)),
         lambda: function_settings.wrong(session.client("lambda"), stage, sorted(found.functions)),
         lambda: _queues(session.client("lambda"), found, stage),
@@ -105,6 +106,25 @@ def _places(found: Standing, stage: str) -> Iterator[str]:
         units = zip(Size._fields, function.size, size, strict=True)
         if other := [f"{has} {unit}, not {said}" for unit, has, said in units if has != said]:
             yield f"{function.name} has {', and '.join(other)}, as config.json says"
+
+
+def _rights(iam: Any, found: Standing, stage: str) -> Iterator[str]:
+    """Each function's rights, as its policy file says them: Chalice names a role's one policy as the role."""
+    for name, wanted in code.policies(code.PROJECT, stage).items():
+        if (function := found.functions.get(name)) is None:
+            continue
+        try:
+            stands = iam.get_role_policy(RoleName=function.role, PolicyName=function.role)["PolicyDocument"]
+            beside = [each for each in iam.list_role_policies(RoleName=function.role)["PolicyNames"] if each != function.role]
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "NoSuchEntity":
+                raise
+            yield f"{name}: its role {function.role} has no policy of that name"
+            continue
+        if stands != wanted:
+            yield f"{name}: its role {function.role} has other rights than its policy file says"
+        if beside:
+            yield f"{name}: its role {function.role} has rights of {', '.join(beside)} beside"
 
 
 def _queues(client: Any, found: Standing, stage: str) -> Iterator[str]:

@@ -44,8 +44,7 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     record.store(bucket, stage, after.resources, shared.etag if shared else None)
     running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
     package = versions.package_of(project / ".chalice" / "deployments", running)
-    rights = _rights(project, stage)
-    versions.keep(bucket, stage, package, rights, platform, reads=reads, writes=writes, migrated=forms.MIGRATED)
+    versions.keep(bucket, stage, package, policies(project, stage), platform, reads=reads, writes=writes, migrated=forms.MIGRATED)
     return list(after.resources)
 
 
@@ -63,7 +62,7 @@ def api_url(bucket: Bucket) -> str:
     return f"https://{{}}.execute-api.{bucket.region}.{suffix}/api/"
 
 
-def _rights(project: Path, stage: str) -> dict[str, dict[str, Any]]:
+def policies(project: Path, stage: str) -> dict[str, dict[str, Any]]:
     """The rights of each function of app.py, by Lambda's names, as its policy file says them."""
     from chalice.config import Config
 

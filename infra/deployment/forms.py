@@ -51,11 +51,7 @@ def switched_on(stage: str, variables: Mapping[str, str]) -> set[str]:
 def demand_readers(stage: str, known: Versions, functions: Iterable[Function], wanted: Mapping[str, str]) -> None:
     """Raises CanNot where this checkout does not read a form that is stored already, or a deploy of it with the settings `wanted`
     would write one that a function which still runs does not read."""
-    if unread := set(known.written) - set(read_here()):
-        raise CanNot(
-            f"this checkout does not read what {_list(unread)} has written on stage {stage}, which stays: check out the version"
-            f" that{_newest(known)}, or a later one, and deploy that. Nothing was changed"
-        )
+    demand_stored_read(stage, known)
     news: set[str] = set()
     for function in functions:
         after = switched_on(stage, wanted) | set(written_here())
@@ -64,6 +60,15 @@ def demand_readers(stage: str, known: Versions, functions: Iterable[Function], w
         raise CanNot(
             f"functions of stage {stage} run a version that does not read what {_list(news)} would write: deploy with that off (a"
             f" release before, for one that is no setting), and once more with it on"
+        )
+
+
+def demand_stored_read(stage: str, known: Versions) -> None:
+    """Raises CanNot where this checkout does not read a form that is stored already."""
+    if unread := set(known.written) - set(read_here()):
+        raise CanNot(
+            f"this checkout does not read what {_list(unread)} has written on stage {stage}, which stays: check out the version"
+            f" that{_newest(known)}, or a later one, and deploy that. Nothing was changed"
         )
 
 

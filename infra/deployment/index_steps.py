@@ -143,6 +143,15 @@ def table_names(text: str, stage: str) -> list[str]:
     return [named(of(properties, "TableName"), stage) for properties in _tables(text).values()]
 
 
+def wanted(text: str, stage: str) -> dict[str, list[Index]]:
+    """The indexes of the template's tables on a stage, by the tables' names."""
+    return {named(of(each, "TableName"), stage): _indexes(each) for each in _tables(text).values()}
+
+
+def _indexes(properties: Any) -> list[Index]:
+    return [_index(each) for each in plain(of(properties, "GlobalSecondaryIndexes")) or []]
+
+
 def _tables(text: str) -> dict[str, Any]:
     """The properties of the template's tables, by logical id."""
     return {name: properties_of(each) for name, each in resources(text).items() if type_of(each) == "AWS::DynamoDB::Table"}
@@ -153,10 +162,9 @@ def _way_of(properties: Any, stage: str, standing: Callable[[str], Standing | No
     table = standing(named(of(properties, "TableName"), stage))
     if table is None:
         return []
-    wanted = [_index(each) for each in plain(of(properties, "GlobalSecondaryIndexes")) or []]
     types = {**table.types, **{a["AttributeName"]: a["AttributeType"] for a in plain(of(properties, "AttributeDefinitions"))}}
     own = [key["AttributeName"] for key in plain(of(properties, "KeySchema"))]
-    return [_properties(indexes, own, types) for indexes in way(table.indexes, wanted)]
+    return [_properties(indexes, own, types) for indexes in way(table.indexes, _indexes(properties))]
 
 
 def _properties(indexes: Sequence[Index], own: Sequence[str], types: Mapping[str, str]) -> dict[str, Any]:

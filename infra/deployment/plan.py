@@ -14,6 +14,7 @@ from infra.deployment.code import api_url
 from infra.deployment.mend import too_many
 from infra.deployment.stack import Stack
 from infra.deployment.standing import Standing
+from infra.deployment.taken_away import taken_away
 
 _NEW = (None, "ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS")
 
@@ -60,6 +61,8 @@ def _stack(session: Any, bucket: Bucket, stage: str) -> Iterator[str]:
         yield f"stack {name}: new, with tables, queues, logs and alarms{after}"
         return
     yield f"stack {name} ({state}): brought to infra/{TEMPLATE.name}"
+    if gone := taken_away(main, dynamodb, text, stage):
+        yield f"  takes away {', '.join(gone)}"
     found = index_steps.steps(text, stage, lambda table: index_steps.table_of(dynamodb, table))
     if len(found) > 1:
         yield f"  in {len(found)} updates: one index of a table is made or removed in each, which may take hours"

@@ -1,4 +1,4 @@
-"""What several folders of these tests share: a live litecoin, and a bitcoin whose node has a mempool."""
+"""What several folders of these tests share: a live litecoin, a bitcoin whose node has a mempool, the rights of commands."""
 
 from __future__ import annotations
 
@@ -21,8 +21,17 @@ from tests.support import bundles
 from tests.support.bundles import COIN
 from tests.support.fake_coins import DigestSigner, FakeCoins, FakeLibrary, Reader
 from tests.support.mempools import Coins, Pool
+from tests.support.operators_rights import hold
 from tests.support.shop import Shop, bent_node
 from tests.support.stack import Stack, first_stack
+
+
+@pytest.fixture(autouse=True, scope="session")
+def operators_rights() -> Iterator[None]:
+    """Whatever a test has the operator's commands do, their role has the rights for."""
+    with pytest.MonkeyPatch.context() as patch:
+        hold(patch)
+        yield
 
 
 @pytest.fixture(scope="module")

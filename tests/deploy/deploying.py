@@ -118,11 +118,15 @@ def _api(api_id: str) -> dict[str, Any]:
 
 
 def operate(*words: str) -> dict[str, Any]:
-    """The operator's command line: what it said, and its exit code."""
+    """The operator's command line: what it said, and its exit code. Fails where it does what its role may not."""
+    import pytest
+
     from infra.cli import main as cli
+    from tests.support.operators_rights import hold
 
     said, wrong = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong), pytest.MonkeyPatch.context() as patch:
+        hold(patch)
         code = cli(list(words))
     return {"code": code, "said": said.getvalue().splitlines(), "wrong": wrong.getvalue().splitlines()}
 

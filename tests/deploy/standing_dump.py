@@ -15,7 +15,9 @@ from infra.deployment.standing import look
 
 
 def dump(stage: str) -> dict[str, Any]:
-    """Functions with their configuration and code, policies, mappings, rules, API, stack, alarms, and the shared record."""
+    """Functions with their configuration and code, policies, mappings, rules, API, stack, alarms, logs, and the shared record.
+
+    moto has no GetExport: of the API it is resources, methods, integrations, answers and stages, one by one."""
     found, alarms = look(boto3, stage), boto3.client("cloudwatch").get_paginator("describe_alarms").paginate()
     whole = {
         "functions": {name: _function(name) for name in sorted(found.functions)},
@@ -26,6 +28,7 @@ def dump(stage: str) -> dict[str, Any]:
         "keys": {**_stack(f"gateway-{stage}-keys"), "alive": len(_alive())},
         "alarms": {each["AlarmName"]: _alarm(each) for page in alarms for each in page["MetricAlarms"]},
         "record": sorted(map(_entry, _recorded(stage)), key=str),
+        "logs": {each["logGroupName"]: each.get("retentionInDays") for each in _log_groups()},
         "locks": boto3.client("s3").list_objects_v2(Bucket=bucket_of(boto3).name, Prefix="locks/").get("Contents", []),
         "versions": _versions(stage),
         "indexes": {name: _indexes(name) for name in boto3.client("dynamodb").list_tables()["TableNames"]},
@@ -44,6 +47,10 @@ def differences(one: Any, other: Any, place: str = "") -> list[str]:
         names = sorted(one.keys() | other.keys())
         return [line for name in names for line in differences(one.get(name), other.get(name), f"{place}/{name}")]
     return [] if one == other else [f"{place}: {str(one)[:300]} / {str(other)[:300]}"]
+
+
+def _log_groups() -> list[Any]:
+    return [each for page in boto3.client("logs").get_paginator("describe_log_groups").paginate() for each in page["logGroups"]]
 
 
 def _function(name: str) -> dict[str, Any]:

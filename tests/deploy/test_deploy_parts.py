@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -26,7 +24,7 @@ from infra.cli import main
 from infra.commands import deploying
 from infra.commands.common import CanNot
 from infra.deployment import check as checks
-from infra.deployment import forms, mend, record, versions
+from infra.deployment import mend, record, versions
 from infra.deployment.bucket import bucket_of, make_bucket
 from infra.deployment.chalice_client import TRIES, Client
 from infra.deployment.check import check
@@ -36,6 +34,7 @@ from infra.deployment.standing import Function, QueueMapping, Standing, look
 from infra.lambda_platform import Platform
 from infra.local import repairs
 from infra.mappings import Consumer
+from tests.deploy.made_functions import make_function
 from tests.deploy.recorded import WHOLE
 
 STAGE = "prod"
@@ -282,28 +281,6 @@ def test_a_mapping_that_is_being_changed_goes_later() -> None:
     assert len(waited) == 1
 
 
-def make_function(name: str, content: str, **tags: str) -> None:
-    role = boto3.client("iam")
-    trust = '{"Version": "2012-10-17", "Statement": []}'
-    try:
-        arn = role.create_role(RoleName=name, AssumeRolePolicyDocument=trust)["Role"]["Arn"]
-    except ClientError:
-        arn = role.get_role(RoleName=name)["Role"]["Arn"]
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("app.py", content)
-    code = {"ZipFile": file.getvalue()}
-    boto3.client("lambda").create_function(
-        FunctionName=name,
-        Runtime="python3.11",
-        Role=arn,
-        Handler="app",
-        Code=code,
-        Tags=tags,
-        Environment={"Variables": dict.fromkeys(forms.SWITCHED, "on")},
-    )
-
-
 def test_the_check_says_what_is_missing(account: None) -> None:
     found = check(boto3, bucket_of(boto3), STAGE)
     assert found.versions == () and found.url is None
@@ -326,6 +303,10 @@ def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPa
     make_function("gateway-prod-mine", "3")
     network = {"SubnetIds": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
     boto3.client("lambda").update_function_configuration(FunctionName="gateway-prod-payout", VpcConfig=network)
+    iam = boto3.client("iam")
+    more = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
+    for policy in ("gateway-prod-payout", "by-hand"):
+        iam.put_role_policy(RoleName="gateway-prod-payout", PolicyName=policy, PolicyDocument=more)
     events = boto3.client("events")
     events.put_rule(Name="gateway-prod-rates-event", ScheduleExpression="rate(1 minute)", State="DISABLED")
     events.put_rule(Name="gateway-prod-archive-event", ScheduleExpression="rate(1 minute)")
@@ -340,6 +321,9 @@ def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPa
         "gateway-prod-payout: it has a reserve of nothing, not of 20",
         "gateway-prod-payout is in subnet-1, sg-1, and config.json says no network",
         "gateway-prod has 128 megabytes, not 1024, and 3 seconds, not 29, as config.json says",
+        "gateway-prod: its role gateway-prod has no policy of that name",
+        "gateway-prod-payout: its role gateway-prod-payout has other rights than its policy file says",
+        "gateway-prod-payout: its role gateway-prod-payout has rights of by-hand beside",
         "the rule gateway-prod-rates-event is not enabled",
         "the rule gateway-prod-archive-event starts nothing",
         "the shared record is not what stands: ",

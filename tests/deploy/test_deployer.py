@@ -128,7 +128,7 @@ OURS, ANOTHERS = ["alias/gateway-prod-data"], ["alias/payroll"]
 def test_keys_that_others_have_named_are_out_of_reach(aliases: list[str], allowed: bool) -> None:
     context = {**BY_FORMATION, "kms:ResourceAliases": aliases}
     changing = {action for type_ in KEY_TYPES for action in handled(type_)} - {"kms:CreateKey", "kms:ListKeys", "kms:ListAliases"}
-    changing -= {"kms:DescribeKey", "kms:DisableKey", "kms:EnableKey", "kms:UpdateAlias"}
+    changing -= {"kms:DescribeKey", "kms:DisableKey", "kms:EnableKey", "kms:ListResourceTags", "kms:UpdateAlias"}
     assert {"kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", "kms:CreateAlias"} <= changing
     for action in changing:
         assert permits(action, KEY, context, FILE, OF_KEYS) is allowed, action
@@ -140,6 +140,49 @@ def test_aliases_are_made_and_deleted_under_our_name_alone() -> None:
         assert permits(action, ALIAS, BY_FORMATION, OF_KEYS) and not permits(action, ALIAS, {}, FILE, OF_KEYS)
         assert not permits(action, "arn:aws:kms:r:1:alias/payroll", BY_FORMATION, FILE, OF_KEYS)
     assert permits("kms:CreateKey", "*", BY_FORMATION, OF_KEYS) and not permits("kms:CreateKey", "*", {}, FILE, OF_KEYS)
+
+
+KIND: dict[str, str | list[str]] = {"kms:KeySpec": "ECC_SECG_P256K1", "kms:KeyUsage": "SIGN_VERIFY"}
+TAG: dict[str, str | list[str]] = {"aws:RequestTag/gateway-stage": "prod", "aws:TagKeys": ["gateway-stage", "gateway-wallet"]}
+MADE: dict[str, str | list[str]] = {**KIND, **TAG, "kms:KeyOrigin": "AWS_KMS", "kms:MultiRegion": "false"}
+
+
+def test_a_leaked_wallets_key_is_replaced_by_who_makes_keys() -> None:
+    """`rotate` and `wallet-keys` where wallets' keys are in KMS (`custody/native.py`): such keys alone are made, tagged, named as
+    wallets' and given another policy; none signs by these rights."""
+    wallet = "arn:aws:kms:r:1:alias/gateway-prod-wallet-live-ethereum-hot-2"
+    for action, arn, context in (
+        ("kms:CreateKey", "*", MADE),
+        ("kms:TagResource", KEY, TAG),
+        ("kms:CreateAlias", KEY, KIND),
+        ("kms:CreateAlias", wallet, {}),
+        ("kms:GetPublicKey", KEY, KIND),
+        ("kms:GetKeyPolicy", KEY, KIND),
+        ("kms:ListGrants", KEY, {}),
+        ("kms:PutKeyPolicy", KEY, {**KIND, "aws:ResourceTag/gateway-stage": "prod"}),
+    ):
+        assert permits(action, arn, context, OF_KEYS), action
+        assert not permits(action, arn, context, FILE), "not by who deploys every day"
+    for name in MADE:
+        without = {key: value for key, value in MADE.items() if key != name}
+        assert name == "aws:TagKeys" or not permits("kms:CreateKey", "*", without, OF_KEYS), name
+    assert not permits("kms:TagResource", KEY, {**TAG, "aws:TagKeys": ["gateway-stage", "owner"]}, OF_KEYS)
+    assert not permits("kms:PutKeyPolicy", KEY, KIND, OF_KEYS), "of a key that is no wallet's"
+    assert not permits("kms:CreateAlias", KEY, {"kms:KeySpec": "SYMMETRIC_DEFAULT"}, OF_KEYS)
+    assert not permits("kms:CreateAlias", ALIAS, KIND, OF_KEYS)
+    assert not permits("kms:Sign", KEY, {**KIND, "kms:ResourceAliases": ["alias/gateway-prod-wallet-x"]}, FILE, OF_KEYS)
+
+
+def test_commands_read_the_archive_and_nodes_passwords() -> None:
+    archive, secret = (
+        "arn:aws:s3:::gateway-prod-archive-1-r/a",
+        "arn:aws:secretsmanager:r:1:secret:gateway-prod-node-alchemy-a1B2c3",
+    )
+    assert permits("s3:GetObject", archive, {}, FILE) and not permits("s3:DeleteObject", archive, {}, FILE, OF_KEYS)
+    assert permits("secretsmanager:GetSecretValue", secret, {}, FILE)
+    assert not permits("secretsmanager:GetSecretValue", secret.replace("gateway", "payroll"), {}, FILE, OF_KEYS)
+    assert permits("secretsmanager:PutSecretValue", secret, {}, OF_KEYS)
+    assert not permits("secretsmanager:PutSecretValue", secret, {}, FILE)
 
 
 def test_grants_are_dynamodbs() -> None:

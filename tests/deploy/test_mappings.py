@@ -209,7 +209,7 @@ def test_a_deploy_leaves_queues_stopped_those_of_new_mappings_too(deployed: Depl
     assert main(["--stage", STAGE, "stop-functions"]) == 0
     monkeypatch.setattr(code, "deploy_code", chalice)
     monkeypatch.setattr(versions, "fetch", lambda *_: versions.Versions())
-    for module, name in ((deploying, "prepare"), (deploying, "reopen"), (gateway_answers, "put_answers")):
+    for module, name in ((deploying, "prepare_stage"), (deploying, "reopen"), (gateway_answers, "put_answers")):
         monkeypatch.setattr(module, name, lambda *_: 0)
     monkeypatch.setattr(gateway_stage, "settle", lambda *_: [])
     lock: Any = SimpleNamespace(demand=lambda: None, bucket=None)

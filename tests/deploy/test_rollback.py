@@ -23,7 +23,7 @@ from infra.cli import main
 from infra.commands.common import CanNot
 from infra.deployment import code, forms, lock, rolling_back, standing, versions
 from infra.deployment.bucket import Bucket, make_bucket
-from infra.deployment.code import PROJECT, _rights
+from infra.deployment.code import PROJECT, policies
 from infra.deployment.standing import declared
 from infra.deployment.versions import MOST, Version, Versions, before
 from infra.lambda_platform import Platform
@@ -417,7 +417,7 @@ def test_where_nothing_was_deployed_it_says_so(stage: Stage, capsys: pytest.Capt
 
 
 def test_every_functions_rights_are_kept() -> None:
-    found = _rights(PROJECT, STAGE)
+    found = policies(PROJECT, STAGE)
     assert list(found) == declared(STAGE)
     assert found["gateway-prod"] == json.loads((PROJECT / ".chalice/policy-api-prod.json").read_text())
 
