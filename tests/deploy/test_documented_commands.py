@@ -70,5 +70,39 @@ def test_each_command_of_the_first_pages_is_run_by_a_test() -> None:
     run, elsewhere, parsed = operators_pages.RUN, operators_pages.ELSEWHERE, operators_pages.PARSED
     assert written == run.keys() | elsewhere.keys() | parsed and len(parsed) == 1
     for command, where in elsewhere.items():
-        file, _, name = where.partition("::")
-        assert f"def {name}(" in (DOCS.parent / file).read_text(), command
+        assert_is_run(command, where)
+
+
+def test_each_command_of_the_other_pages_is_run_by_a_test() -> None:
+    """With the options that the page has, by the test that is named."""
+    first = ("deploying.md", "operating.md", "README.md")
+    written = {line for page in DOCS.glob("*.md") if page.name not in first for line in typed(page.read_text())}
+    known = {**operators_pages.BY_NAME, **operators_pages.ELSEWHERE}
+    left = {line for line in written if line not in known and line not in operators_pages.RUN}
+    assert left - {line for line in left if within_another(line)} == set()
+    assert operators_pages.BY_NAME.keys() - written == set()
+    for command, where in operators_pages.BY_NAME.items():
+        assert_is_run(command, where)
+
+
+def typed(page: str) -> set[str]:
+    """The commands that a page has, in blocks and in sentences."""
+    lines = {line.strip().partition("  #")[0].strip() for line in page.splitlines()}
+    return {line for line in lines if line.startswith("CLI ")} | set(re.findall(r"`(CLI [a-z][^`]+)`", page))
+
+
+def within_another(line: str) -> bool:
+    """Whether it is a command that runs elsewhere, with other values, or fewer options."""
+    ran = {*operators_pages.RUN, *operators_pages.ELSEWHERE, *operators_pages.BY_NAME}
+    options = {word for word in words(line) if word.startswith("--")}
+    return any(words(line)[0] == words(each)[0] and options <= {*words(each), "--yes"} for each in ran)
+
+
+def assert_is_run(command: str, where: str) -> None:
+    """The test is there, and its module gives the command with all options that the page has."""
+    file, _, name = where.partition("::")
+    text = (DOCS.parent / file).read_text()
+    assert f"def {name}(" in text, command
+    if where.startswith("tests/contract/"):
+        given = words(command)
+        assert all(f'"{word}"' in text for word in (given[0], *given) if word == given[0] or word.startswith("--")), command

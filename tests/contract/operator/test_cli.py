@@ -251,6 +251,17 @@ def test_a_halted_network_is_taken_up_again(cli: Cli, halted: Callable[[], Curso
     assert "not halted" in cli.refused("resume", "ethereum", "--realm", "test")
 
 
+def test_scanned_blocks_are_looked_at_again(cli: Cli) -> None:
+    cursor = wiring.services().store.get(Cursor, network=NetworkId("test:ethereum"))
+    assert cursor is not None
+    (ordered,) = cli.json("rescan", "ethereum", "--realm", "test", "--from-block", "0", "--to-block", str(cursor.number))
+    assert (ordered["from_block"], ordered["to_block"]) == (0, cursor.number)
+    (work,) = [work for work in wiring.services().store.every_work() if work.kind == "rescan"]
+    assert work.id == ordered["id"]
+    refused = cli.refused("rescan", "ethereum", "--realm", "test", "--from-block", str(cursor.number + 1))
+    assert refused == f"test:ethereum: nothing from block {cursor.number + 1} on was scanned yet"
+
+
 def test_records_of_an_older_version_are_brought_up_to_date(cli: Cli) -> None:
     """What it does to them is in tests/nodes/test_deep_reorganisations.py. A new stage has none."""
     for words in ((), ("--again",)):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import boto3
@@ -18,6 +19,7 @@ from chalicelib.domain.recovery.point_in_time import Trace
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.cli import main
+from tests.support import bundles
 from tests.support.collected_deposits import go, moves, pay, settings, settle
 from tests.support.index_pools import forget, recorded, row, shrink
 from tests.support.shop import ETHER, STUCK, Shop, decide
@@ -233,3 +235,26 @@ def test_a_wallet_whose_chain_is_ahead_signs_nothing(shop: Shop, caplog: pytest.
     assert shop.withdrawal(paid)["status"] == "pending"
     assert "has sent 1 transactions that are not known here" in caplog.text
     assert services().store.get(PaymentSwitch, realm="test") is None
+
+
+# In the sweep: a service with litecoin live takes five seconds to begin, and looking for addresses in its blocks a minute.
+@pytest.mark.sweep
+def test_a_network_of_coins_is_put_right_by_hand(begin: Callable[[], bundles.Shop], capsys: pytest.CaptureFixture[str]):
+    begin()
+    shrink(CEILING)
+    words = ["--stage", "local", "after-restore", "--realm", "live"]
+    assert main(words) == 1
+    assert "addresses given out after that second are not watched" in capsys.readouterr().out
+    owner = next(iter(services().store.every(Merchant))).id
+    wiring.forget()
+    restore = ["restore", "--realm", "live", "--merchant", owner, "--network", "litecoin", "--gap", "5", "--from-block", "1"]
+    assert main(["--stage", "local", *restore]) == 0, capsys.readouterr().err
+    capsys.readouterr()
+    assert main(words) == 1
+    assert capsys.readouterr().out == "litecoin: a network of coins: put it right by hand, then say --by-hand litecoin\n"
+    by_hand = [*words, "--by-hand", "bitcoin", "--by-hand", "litecoin"]
+    assert main(by_hand) == 0
+    assert "run it with --done" in capsys.readouterr().out
+    assert main([*words, "--done"]) == 1
+    assert main([*by_hand, "--done"]) == 0
+    assert main(["--stage", "local", "resume-payments", "--realm", "live"]) == 0
