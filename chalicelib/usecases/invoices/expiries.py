@@ -145,15 +145,17 @@ class _Run:
     def _expire(self, work: Work, found: Invoice | None, tip: int | None) -> None:
         """`found` as it was read a moment ago with others; after a conflict it is read by itself."""
         kind, key = work_key(work)
-        try:
+        read = [found]
+
+        def decide() -> None:
             try:
-                self._close(work, found, tip)
-            except Conflict:
-                until_settled(lambda: self._close(work, self._store.get(kind, **key), tip))
-        except Conflict as conflict:
-            if conflict.change != Close(work):
-                raise
-            # Another sweep closed it: nothing is left to do.
+                self._close(work, read.pop() if read else self._store.get(kind, **key), tip)
+            except Conflict as conflict:
+                if conflict.change != Close(work):
+                    raise
+                # Another sweep closed it: no retry changes that, and nothing is left to do.
+
+        until_settled(decide)
 
     def _close(self, work: Work, before: Invoice | None, tip: int | None) -> None:
         if before is None or before.manual_status is not None or expiry_work(before) != work:

@@ -156,3 +156,30 @@ def test_one_that_is_paid_between_the_reading_and_the_closing(shop: Shop, monkey
 def replace_paid(invoice: Invoice) -> Invoice:
     """Without what the audit finds no deposit for."""
     return replace(invoice, unconfirmed=0, version=invoice.version + 1).settled()
+
+
+def test_what_another_sweep_closed_meanwhile_is_tried_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two polls of one network read the same page. The later one has nothing left to do, and does not wait for it either."""
+    made = due(shop, HOG, 5)
+    store, network = services().store, shop.realm_network().id
+    read, committed = type(store).get_many, list[int]()
+    commit = type(store).commit
+
+    def get_many(self: Any, wanted: Any) -> Any:
+        found = read(self, wanted)
+        if any(kind is Invoice for kind, _ in wanted) and not committed:
+            monkeypatch.setattr(type(store), "get_many", read)
+            expiries().expire_due(network, T + 5_000)
+            committed.append(0)
+        return found
+
+    def counted(self: Any, changes: Any) -> Any:
+        if committed:
+            committed[0] += 1
+        return commit(self, changes)
+
+    monkeypatch.setattr(type(store), "get_many", get_many)
+    monkeypatch.setattr(type(store), "commit", counted)
+    expiries().expire_due(network, T + 5_000)
+    assert statuses(made) == {"expired"} and left(shop) == []
+    assert committed == [len(made)]
