@@ -9,7 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from chalicelib.usecases.ports.changes import AtEpoch, AtPart, Conflict, Dropped
+from chalicelib.domain.work import Work
+from chalicelib.usecases.ports.changes import AtEpoch, AtPart, Close, Conflict, Dropped
 from chalicelib.usecases.ports.failures import Halted, Unavailable
 
 log = logging.getLogger(__name__)
@@ -19,11 +20,12 @@ T = TypeVar("T")
 TRIES = 12
 
 
-def until_settled(decide: Callable[[], T], tries: int = TRIES) -> T:
+def until_settled(decide: Callable[[], T], tries: int = TRIES, *, of: Work | None = None) -> T:
     """Run `decide` (read, decide, commit), and retry it while its commit meets a Conflict, at most `tries` times in all. Raises the
     last Conflict.
 
-    `decide` must read everything afresh, so that its second decision fits the records of that time.
+    `decide` must read everything afresh, so that its second decision fits the records of that time. `of`: the open work that each
+    decision closes. Where another worker has closed it, no retry changes that, and the Conflict is raised at once.
     """
     for attempt in range(tries - 1):
         try:
@@ -31,6 +33,8 @@ def until_settled(decide: Callable[[], T], tries: int = TRIES) -> T:
         except Conflict as conflict:
             if isinstance(conflict.change, AtEpoch | AtPart | Dropped):
                 raise  # what was read of the chain is out of date: deciding again would not change it
+            if of is not None and conflict.change == Close(of):
+                raise
             time.sleep(random.uniform(0, min(0.2, 0.005 * 2**attempt)))  # noqa: S311 - spreads retries, guards nothing
     return decide()
 

@@ -29,7 +29,7 @@ from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.base.views import Tips, Views
 from chalicelib.usecases.invoices.invoices import expiry_work, work_key
 from chalicelib.usecases.invoices.status import changed, expired
-from chalicelib.usecases.ports.changes import Close, Conflict, Open, Save
+from chalicelib.usecases.ports.changes import Close, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 
@@ -143,19 +143,15 @@ class _Run:
         return len(self.tried) < AT_LEAST or self._more()
 
     def _expire(self, work: Work, found: Invoice | None, tip: int | None) -> None:
-        """`found` as it was read a moment ago with others; after a conflict it is read by itself."""
+        """`found` as it was read a moment ago with others; after a conflict it is read by itself. Raises Conflict, also where
+        another sweep has closed it: nothing is left to do then."""
         kind, key = work_key(work)
         read = [found]
 
         def decide() -> None:
-            try:
-                self._close(work, read.pop() if read else self._store.get(kind, **key), tip)
-            except Conflict as conflict:
-                if conflict.change != Close(work):
-                    raise
-                # Another sweep closed it: no retry changes that, and nothing is left to do.
+            self._close(work, read.pop() if read else self._store.get(kind, **key), tip)
 
-        until_settled(decide)
+        until_settled(decide, of=work)
 
     def _close(self, work: Work, before: Invoice | None, tip: int | None) -> None:
         if before is None or before.manual_status is not None or expiry_work(before) != work:

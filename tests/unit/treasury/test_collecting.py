@@ -15,9 +15,10 @@ from chalicelib.domain.treasury.collections import MOST_TOPUPS, MOST_TRIES, Dist
 from chalicelib.domain.treasury.energy_loans import TO_ACTIVATE, Lendable
 from chalicelib.domain.withdrawals.payout_line import payout_work, ready_order
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
-from chalicelib.usecases.ports.changes import Delete, Open, Save
+from chalicelib.usecases.ports.changes import Conflict, Delete, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.treasury.collection.decisions import CollectDecisions
+from chalicelib.usecases.treasury.collection.planning import CollectPlanning
 from tests.support.collecting import COLD, ETHER, FEE, HOT, MERCHANT, NETWORK, USDT, USER, Stake, Treasury
 
 Cause = Callable[[Treasury], Callable[[Treasury], object]]
@@ -304,6 +305,19 @@ def test_both_coins_of_an_address_are_swept_and_tokens_go_first() -> None:
     world.go_on("sweep", "sweep")
     assert {c.state for c in world.all} == {"swept"} and world.moves("topup") == []
     assert world.there(USER, "usdt") == world.there(USER, "eth") == 0
+
+
+def test_a_hint_that_another_run_has_closed_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Treasury()
+    world.deposit(500 * USDT)
+    (hint,) = (work for work in world.store.work if work.kind == "collectable")
+    world.poll()
+    commits: list[object] = []
+    commit = type(world.store).commit
+    monkeypatch.setattr(type(world.store), "commit", lambda self, changes: (commits.append(1), commit(self, changes))[1])
+    with pytest.raises(Conflict):
+        CollectPlanning(world.context, world._fees).plan(hint)
+    assert len(commits) == 1 and len(world.all) == 1
 
 
 # Decisions

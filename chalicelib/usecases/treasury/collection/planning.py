@@ -31,8 +31,9 @@ class CollectPlanning:
         self._network, self._store, self._clock, self._fees = context.network, context.store, context.clock, fees
 
     def plan(self, hint: Work) -> str | None:
-        """Close a hint; the id of the collection that it has started or woken, if any. Raises Conflict, Unavailable."""
-        return until_settled(lambda: self._plan(hint))
+        """Close a hint; the id of the collection that it has started or woken, if any. Raises Conflict, also where another worker
+        has closed the hint, and Unavailable."""
+        return until_settled(lambda: self._plan(hint), of=hint)
 
     def _plan(self, hint: Work) -> str | None:
         address, slug = hint_place(hint.id)
