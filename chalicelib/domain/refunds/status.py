@@ -22,10 +22,10 @@ _OF_WITHDRAWAL: Mapping[str, Status] = {
 
 
 def status_of(stored: StoredStatus, withdrawal_status: str | None) -> Status:
-    """The status as it is shown. `withdrawal_status` is that of the withdrawal that pays it, None for none. One that only a newer
-    version knows is `processing`: by that nothing is given back, and nothing can be cancelled."""
+    """The status as it is shown. `withdrawal_status` is that of the withdrawal that pays it, None where that is not stored, or can
+    not be read. What only a newer version reads is `processing`: by that nothing is given back, and nothing can be cancelled."""
     if stored == "claimed":
-        return _OF_WITHDRAWAL.get(withdrawal_status or "pending", "processing")
+        return _OF_WITHDRAWAL.get(withdrawal_status or "", "processing")
     return "pending" if stored == "ordered" else stored
 
 

@@ -13,9 +13,8 @@ from chalicelib.domain.refunds.fractions import covered, credited_of
 from chalicelib.domain.refunds.refunds import InvoiceRefunds, Refund, Terms, kind_of
 from chalicelib.domain.refunds.status import GIVEN_BACK, status_of
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
-from chalicelib.usecases.base.newer_states import each_of, known_of
+from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.open_work import is_open
-from chalicelib.usecases.ports.failures import TooNew
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.withdrawals.steps import settled_work
 
@@ -49,10 +48,10 @@ def with_withdrawals(store: Store, refunds: Sequence[Refund]) -> list[Shown]:
 
 
 def listed(store: Store, refunds: Sequence[Refund]) -> list[Shown]:
-    """The same for a list, without those whose withdrawal has such a form: how far they are is not known here."""
+    """The same for a list: one whose withdrawal has such a form is there without it. Left out, it might be paid once more."""
     wanted = _paying(refunds)
-    paid = dict(zip(wanted, each_of(store, list(wanted.values())) if wanted else [], strict=True))
-    return [Shown(refund, paid.get(refund.id)) for refund in refunds if not isinstance(paid.get(refund.id), TooNew)]
+    paid = dict(zip(wanted, known_of(store, list(wanted.values())) if wanted else [], strict=True))
+    return [Shown(refund, paid.get(refund.id)) for refund in refunds]
 
 
 def of_invoice(store: Store, tenant: TenantId, invoice_id: str) -> list[Shown]:

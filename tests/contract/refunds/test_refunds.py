@@ -311,18 +311,20 @@ def test_refunds_of_all_invoices_are_listed(shop: Shop) -> None:
 
 
 def test_a_withdrawal_in_a_newer_form_keeps_no_other_refund_from_its_lists(shop: Shop) -> None:
-    """By its id it waits for the newer version, and so does a new refund of its invoice: what is left of it is not known here."""
+    """It is there as processing. By its id it waits for the newer version, and so does a new refund of its invoice: what is left
+    of it is not known here."""
     invoice = paid_invoice(shop)
     made = [refund(shop, invoice, amount=amount, address=PAYEE) for amount in ("0.1", "0.2")]
     paths = ("/v1/refunds", f"/v1/invoices/{invoice['id']}/refunds", f"/v1/pay/{invoice['id']}/status")
     left = newer_form(shop, made[0])
-    assert [refunds_at(shop, path) for path in paths] == [[made[1]["amount"]]] * 3
+    known = {"0.1": "processing", "0.2": "pending"}
+    assert [refunds_at(shop, path) for path in paths] == [known] * 3
     alone = shop.stack.call("GET", f"/v1/refunds/{made[0]['id']}", shop.key)
     assert (alone.status, "newer version" in alone.json["error"]["message"]) == (500, True)
     waits = ask_refund(shop, invoice, amount="0.1")
     assert (waits.status, "newer version" in waits.json["error"]) == (500, True)
     left.unform()
-    assert [sorted(refunds_at(shop, path)) for path in paths] == [["0.1", "0.2"]] * 3
+    assert [refunds_at(shop, path) for path in paths] == [{"0.1": "pending", "0.2": "pending"}] * 3
     assert refund(shop, invoice)["amount"] == "0.7"
 
 
@@ -331,9 +333,10 @@ def test_a_payout_link_paid_by_a_newer_form_keeps_no_other_from_the_list(shop: S
     links = [payout_link(shop, "0.1"), payout_link(shop, "0.2")]
     assert claimed(shop, links[0], PAYEE).status == 200
     left = newer_form(shop, shop.get(f"/v1/payout-links/{links[0]['id']}"))
-    assert [each["id"] for each in shop.get("/v1/payout-links")["data"]] == [links[1]["id"]]
+    shown = {each["id"]: each["status"] for each in shop.get("/v1/payout-links")["data"]}
+    assert shown == {links[0]["id"]: "processing", links[1]["id"]: "awaiting_claim"}, "a second one would pay once more"
     left.unform()
-    assert len(shop.get("/v1/payout-links")["data"]) == 2
+    assert shop.get("/v1/payout-links")["data"][1]["status"] == "pending"
 
 
 def test_a_withdrawal_in_a_newer_state_is_on_its_way(shop: Shop) -> None:
@@ -353,7 +356,7 @@ def test_a_refund_in_a_newer_form_keeps_no_other_from_its_lists(shop: Shop) -> N
     left.put("awaiting_claim")
     left.form(1)
     for path in ("/v1/refunds", f"/v1/invoices/{invoice['id']}/refunds", f"/v1/pay/{invoice['id']}/status"):
-        assert refunds_at(shop, path) == ["0.2"]
+        assert refunds_at(shop, path) == {"0.2": "awaiting_claim"}
     left.unform()  # for the audit behind each test
 
 
@@ -365,8 +368,8 @@ def newer_form(shop: Shop, made: dict[str, Any]) -> Left:
     return left
 
 
-def refunds_at(shop: Shop, path: str) -> list[str]:
-    """The amounts of the refunds that are listed there."""
+def refunds_at(shop: Shop, path: str) -> dict[str, str]:
+    """The status of each refund that is listed there, by its amount."""
     found = shop.get(path)
     listed = found["refunds"] if "/pay/" in path else found["data"] if isinstance(found, dict) else found
-    return [each["amount"] for each in listed]
+    return {each["amount"]: each["status"] for each in listed}
