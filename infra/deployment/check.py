@@ -110,17 +110,25 @@ def _places(found: Standing, stage: str) -> Iterator[str]:
 
 def _rights(iam: Any, found: Standing, stage: str) -> Iterator[str]:
     """Each function's rights, as its policy file says them: Chalice names a role's one policy as the role."""
-    for name, wanted in code.policies(code.PROJECT, stage).items():
+    try:
+        policies = code.policies(code.PROJECT, stage)
+    except CanNot as error:
+        yield str(error)
+        return
+    for name, wanted in policies.items():
         if (function := found.functions.get(name)) is None:
             continue
         try:
             stands = iam.get_role_policy(RoleName=function.role, PolicyName=function.role)["PolicyDocument"]
             beside = [each for each in iam.list_role_policies(RoleName=function.role)["PolicyNames"] if each != function.role]
+            attached = iam.list_attached_role_policies(RoleName=function.role)["AttachedPolicies"]
         except ClientError as error:
-            if error.response["Error"]["Code"] != "NoSuchEntity":
+            why = {"NoSuchEntity": "has no policy of that name", "AccessDenied": f"can not be looked at: {error}"}
+            if (refused := error.response["Error"]["Code"]) not in why:
                 raise
-            yield f"{name}: its role {function.role} has no policy of that name"
+            yield f"{name}: its role {function.role} {why[refused]}"
             continue
+        beside += [each["PolicyName"] for each in attached]
         if stands != wanted:
             yield f"{name}: its role {function.role} has other rights than its policy file says"
         if beside:

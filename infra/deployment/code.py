@@ -32,6 +32,7 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     """
     stage, file = lock.stage, record.file_of(project, lock.stage)
     on = forms.switched_on(stage, declared(stage, config=project / ".chalice" / "config.json"))
+    rights = policies(project, stage)
     reads, writes, platform = forms.read_here(), forms.written_here(), lambda_platform.declared(project, stage)
     versions.note_written(bucket, stage, {*writes, *on})
     shared, resources = adopt(session, bucket, stage, project)
@@ -44,7 +45,7 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     record.store(bucket, stage, after.resources, shared.etag if shared else None)
     running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
     package = versions.package_of(project / ".chalice" / "deployments", running)
-    versions.keep(bucket, stage, package, policies(project, stage), platform, reads=reads, writes=writes, migrated=forms.MIGRATED)
+    versions.keep(bucket, stage, package, rights, platform, reads=reads, writes=writes, migrated=forms.MIGRATED)
     return list(after.resources)
 
 
@@ -63,13 +64,15 @@ def api_url(bucket: Bucket) -> str:
 
 
 def policies(project: Path, stage: str) -> dict[str, dict[str, Any]]:
-    """The rights of each function of app.py, by Lambda's names, as its policy file says them."""
+    """The rights of each function of app.py, by Lambda's names, as its policy file says them. Raises CanNot for one without."""
     from chalice.config import Config
 
     loaded, found = json.loads((project / ".chalice" / "config.json").read_text()), {}
     for name in standing.declared(stage):
         file = Config(chalice_stage=stage, function_name=short_name(stage, name), config_from_disk=loaded).iam_policy_file
-        found[name] = json.loads((project / ".chalice" / str(file)).read_text())
+        if file is None or not (project / ".chalice" / file).exists():
+            raise CanNot(f"{name} has no policy file: .chalice/config.json names {file or 'none'} for it as iam_policy_file")
+        found[name] = json.loads((project / ".chalice" / file).read_text())
     return found
 
 

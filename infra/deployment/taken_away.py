@@ -1,8 +1,9 @@
 """What a template takes away of a stage's stack, and when it may.
 
-A release takes an index, a queue or an alarm away one release after its last use. So a deploy may take it away: neither its
-functions nor those of the release before need it. `prepare` alone leaves the functions as they are: they may be a later
-checkout's.
+A release takes an index, a queue or an alarm away one release after its last use. So its deploy may take it away: neither its
+functions nor those of the release before need it. What an older checkout's deploy would take away, running functions may need until
+theirs replace them: the plan says it, and `rollback` leaves the stack as it is. `prepare` alone leaves the functions, and takes
+nothing away while there are any.
 """
 
 from __future__ import annotations
@@ -41,5 +42,5 @@ def demand_nothing_taken(session: Any, bucket: Bucket, stage: str) -> None:
     if gone := taken_away(main, session.client("dynamodb"), TEMPLATE.read_text(), stage):
         raise CanNot(
             f"infra/{TEMPLATE.name} of this checkout takes away {', '.join(gone)}, which functions that stand may"
-            " need: check out the version that they run, or deploy this one. Nothing was changed"
+            " need: prepare from the checkout that made the stack, or deploy this one. Nothing was changed"
         )

@@ -74,6 +74,8 @@ def permits(action: str, arn: str, context: Mapping[str, str | list[str]], *file
 
 def _holds(operator: str, found: list[str], wanted: list[str]) -> bool:
     quantity, _, kind = operator.rpartition(":")
+    if kind.endswith("IfExists"):
+        return not found or _holds(operator.removesuffix("IfExists"), found, wanted)
     compared = {"StringEquals": str.__eq__, "Bool": str.__eq__, "StringLike": fnmatchcase, "ArnLike": fnmatchcase}[kind]
     fits = [any(compared(each, pattern) for pattern in wanted) for each in found]
     return all(fits) if quantity == "ForAllValues" else any(fits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -296,6 +297,16 @@ def test_the_check_says_what_is_missing(account: None) -> None:
         assert line in said, said
 
 
+def test_the_check_says_which_function_has_no_policy_file(account: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".chalice").mkdir()
+    (tmp_path / ".chalice" / "config.json").write_text(json.dumps({"version": "2.0", "app_name": "gateway", "stages": {STAGE: {}}}))
+    monkeypatch.setattr(checks.code, "PROJECT", tmp_path)
+    found = look(boto3, STAGE)
+    assert list(checks._rights(boto3.client("iam"), found, STAGE)) == [
+        "gateway-prod has no policy file: .chalice/config.json names none for it as iam_policy_file"
+    ]
+
+
 def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deploy that was cut, rules that somebody disabled, and what an older version left."""
     for name, content in (("gateway-prod", "1"), ("gateway-prod-payout", "2"), ("gateway-prod-old", "1"), ("gateway-demo", "9")):
@@ -307,6 +318,8 @@ def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPa
     more = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
     for policy in ("gateway-prod-payout", "by-hand"):
         iam.put_role_policy(RoleName="gateway-prod-payout", PolicyName=policy, PolicyDocument=more)
+    everything = iam.create_policy(PolicyName="everything", PolicyDocument=more)["Policy"]["Arn"]
+    iam.attach_role_policy(RoleName="gateway-prod-payout", PolicyArn=everything)
     events = boto3.client("events")
     events.put_rule(Name="gateway-prod-rates-event", ScheduleExpression="rate(1 minute)", State="DISABLED")
     events.put_rule(Name="gateway-prod-archive-event", ScheduleExpression="rate(1 minute)")
@@ -323,7 +336,7 @@ def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPa
         "gateway-prod has 128 megabytes, not 1024, and 3 seconds, not 29, as config.json says",
         "gateway-prod: its role gateway-prod has no policy of that name",
         "gateway-prod-payout: its role gateway-prod-payout has other rights than its policy file says",
-        "gateway-prod-payout: its role gateway-prod-payout has rights of by-hand beside",
+        "gateway-prod-payout: its role gateway-prod-payout has rights of by-hand, everything beside",
         "the rule gateway-prod-rates-event is not enabled",
         "the rule gateway-prod-archive-event starts nothing",
         "the shared record is not what stands: ",

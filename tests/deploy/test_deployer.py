@@ -128,7 +128,14 @@ OURS, ANOTHERS = ["alias/gateway-prod-data"], ["alias/payroll"]
 def test_keys_that_others_have_named_are_out_of_reach(aliases: list[str], allowed: bool) -> None:
     context = {**BY_FORMATION, "kms:ResourceAliases": aliases}
     changing = {action for type_ in KEY_TYPES for action in handled(type_)} - {"kms:CreateKey", "kms:ListKeys", "kms:ListAliases"}
-    changing -= {"kms:DescribeKey", "kms:DisableKey", "kms:EnableKey", "kms:ListResourceTags", "kms:UpdateAlias"}
+    changing -= {
+        "kms:DescribeKey",
+        "kms:DisableKey",
+        "kms:EnableKey",
+        "kms:GetKeyPolicy",
+        "kms:ListResourceTags",
+        "kms:UpdateAlias",
+    }
     assert {"kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", "kms:CreateAlias"} <= changing
     for action in changing:
         assert permits(action, KEY, context, FILE, OF_KEYS) is allowed, action
@@ -144,6 +151,9 @@ def test_aliases_are_made_and_deleted_under_our_name_alone() -> None:
 
 KIND: dict[str, str | list[str]] = {"kms:KeySpec": "ECC_SECG_P256K1", "kms:KeyUsage": "SIGN_VERIFY"}
 TAG: dict[str, str | list[str]] = {"aws:RequestTag/gateway-stage": "prod", "aws:TagKeys": ["gateway-stage", "gateway-wallet"]}
+RENEWED: dict[str, str | list[str]] = {
+    **KIND, "aws:ResourceTag/gateway-stage": "prod", "kms:ResourceAliases": ["alias/gateway-prod-wallet-live-ethereum-hot-2"]
+}  # fmt: skip
 MADE: dict[str, str | list[str]] = {**KIND, **TAG, "kms:KeyOrigin": "AWS_KMS", "kms:MultiRegion": "false"}
 
 
@@ -157,9 +167,10 @@ def test_a_leaked_wallets_key_is_replaced_by_who_makes_keys() -> None:
         ("kms:CreateAlias", KEY, KIND),
         ("kms:CreateAlias", wallet, {}),
         ("kms:GetPublicKey", KEY, KIND),
-        ("kms:GetKeyPolicy", KEY, KIND),
+        ("kms:GetKeyPolicy", KEY, {}),
         ("kms:ListGrants", KEY, {}),
-        ("kms:PutKeyPolicy", KEY, {**KIND, "aws:ResourceTag/gateway-stage": "prod"}),
+        ("kms:PutKeyPolicy", KEY, RENEWED),
+        ("kms:PutKeyPolicy", KEY, {**RENEWED, "kms:BypassPolicyLockoutSafetyCheck": "false"}),
     ):
         assert permits(action, arn, context, OF_KEYS), action
         assert not permits(action, arn, context, FILE), "not by who deploys every day"
@@ -167,7 +178,16 @@ def test_a_leaked_wallets_key_is_replaced_by_who_makes_keys() -> None:
         without = {key: value for key, value in MADE.items() if key != name}
         assert name == "aws:TagKeys" or not permits("kms:CreateKey", "*", without, OF_KEYS), name
     assert not permits("kms:TagResource", KEY, {**TAG, "aws:TagKeys": ["gateway-stage", "owner"]}, OF_KEYS)
-    assert not permits("kms:PutKeyPolicy", KEY, KIND, OF_KEYS), "of a key that is no wallet's"
+    for name in RENEWED:
+        without = {key: value for key, value in RENEWED.items() if key != name}
+        assert not permits("kms:PutKeyPolicy", KEY, without, OF_KEYS), f"of a key that is no wallet's: {name}"
+    assert not permits("kms:PutKeyPolicy", KEY, {**RENEWED, "kms:BypassPolicyLockoutSafetyCheck": "true"}, OF_KEYS)
+    for named in (ANOTHERS, [*ANOTHERS, "alias/gateway-prod-wallet-x"]):
+        others = {**KIND, **TAG, **RENEWED, "kms:ResourceAliases": named}
+        for action in ("kms:TagResource", "kms:CreateAlias", "kms:PutKeyPolicy"):
+            assert not permits(action, KEY, others, FILE, OF_KEYS), f"{action} on a key that others have named"
+    hot = {**RENEWED, "kms:ResourceAliases": ["alias/gateway-prod-hot-live"]}
+    assert not permits("kms:PutKeyPolicy", KEY, hot, FILE, OF_KEYS), "the stack's own"
     assert not permits("kms:CreateAlias", KEY, {"kms:KeySpec": "SYMMETRIC_DEFAULT"}, OF_KEYS)
     assert not permits("kms:CreateAlias", ALIAS, KIND, OF_KEYS)
     assert not permits("kms:Sign", KEY, {**KIND, "kms:ResourceAliases": ["alias/gateway-prod-wallet-x"]}, FILE, OF_KEYS)
@@ -234,9 +254,9 @@ def test_it_is_about_nothing_but_ours() -> None:
         resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
         wide = [each for each in resources if "gateway-" not in each and "restapis" not in each and not each.endswith("::/account")]
         if wide and "Condition" not in statement:
-            assert all(re.match(r"\w+:(Get|List|Describe|RequestServiceQuota)", action) for action in statement["Action"]), (
-                statement["Sid"]
-            )
+            assert all(re.match(r"\w+:(Get|List|Describe|RequestServiceQ)", action) for action in statement["Action"]), statement[
+                "Sid"
+            ]
 
 
 @pytest.mark.parametrize("action", ["dynamodb:DeleteTable", "kms:ScheduleKeyDeletion", "s3:DeleteBucket", "sqs:DeleteQueue"])
