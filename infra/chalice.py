@@ -33,6 +33,7 @@ from infra.commands.common import CanNot
 from infra.deployment.chalice_client import Client
 from infra.lambda_platform import demand_python
 from infra.package import pack
+from infra.stage_settings import one_region
 
 _CHECKED_HASH = (0b11).to_bytes(4, "little")
 
@@ -158,6 +159,7 @@ def main() -> int:
     """Run Chalice's command line with this process's arguments; its exit code."""
     from chalice.cli import main as chalice
 
+    one_region()
     use_our_package()
     return int(chalice() or 0)
 

@@ -28,7 +28,7 @@ from infra.commands import (
     treasury,
 )
 from infra.commands.common import CanNot, Run
-from infra.stage_settings import declared, differences, of_stage
+from infra.stage_settings import declared, differences, of_stage, one_region
 
 UNCHECKED = (
     *("deploy", "rollback", "delete", "prepare", "gateway", "mappings", "start-functions", "platform"),
@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
+    one_region()
     args = _parser().parse_args(words)
     try:
         settings = declared(args.stage)

@@ -58,6 +58,16 @@ def of_stage(stage: str, settings: Mapping[str, str]) -> Iterator[list[str]]:
                 os.environ[name] = value
 
 
+def one_region() -> None:
+    """Have all clients of this process in the region that AWS_REGION names, where it is set.
+
+    boto3 and Chalice read AWS_DEFAULT_REGION and the configuration file alone; the AWS CLI reads AWS_REGION first.
+    https://docs.aws.amazon.com/sdkref/latest/guide/feature-region.html
+    """
+    if region := os.environ.get("AWS_REGION"):
+        os.environ["AWS_DEFAULT_REGION"] = region
+
+
 def differences(client: Any, stage: str) -> list[str]:
     """In what the deployed functions' settings differ from config.json, a line each; nothing where none is deployed yet.
 

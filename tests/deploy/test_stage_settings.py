@@ -15,7 +15,8 @@ import pytest
 from moto import mock_aws
 
 from chalicelib.settings import STAGES, VARIABLES, Settings
-from infra import stage_settings
+from chalicelib.wiring import parts
+from infra import chalice, cli, stage_settings
 from infra.cli import main
 from infra.local import repairs
 from infra.stage_settings import declared, differences, of_stage
@@ -171,3 +172,25 @@ def test_prods_keys_stay_in_kms_and_in_no_answer(stage: str, custody: str, shown
     monkeypatch.setenv("REVEAL_PRIVATE_KEYS", "true")
     found = Settings.from_environment()
     assert (found.wallet_custody, found.reveal_private_keys) == ("envelope", True)
+
+
+@pytest.mark.parametrize("start", ["cli", "chalice"])
+def test_every_client_is_in_the_region_of_aws_region(start: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """boto3 reads AWS_DEFAULT_REGION and the configuration file alone; the page tells an operator to set AWS_REGION."""
+    (tmp_path / "config").write_text("[default]\nregion = us-east-1\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    assert boto3.session.Session().region_name == "us-east-1"
+    found: list[str | None] = []
+
+    def look(*_: object) -> int:
+        found.append(boto3.session.Session().region_name)
+        found.append(parts._region())
+        return 0
+
+    monkeypatch.setattr(cli, "_run", look)
+    monkeypatch.setattr("chalice.cli.main", look)
+    assert (main(["--stage", "local", "audit"]) if start == "cli" else chalice.main()) == 0
+    assert found == ["eu-west-1", "eu-west-1"]
