@@ -124,17 +124,22 @@ def delete(args: argparse.Namespace) -> int:
         taking_down.take_down(boto3, bucket, lock, _tell, PROJECT)
     for line in taking_down.kept(boto3.client("cloudformation"), key_stack.name_of(args.stage), stack_name(args.stage)):
         print(line)
+    for line in taking_down.kept_beside(boto3, bucket, args.stage):
+        print(line)
     print(f"stage {args.stage} is taken down; deploy brings it back with the same money")
     return 0
 
 
 def _demand(bucket: Bucket, stage: str, session: Any) -> str:
     """A line about the account's room. Raises CanNot where this checkout must not be deployed now."""
-    from infra.deployment import forms, function_settings, standing, versions
+    from infra.deployment import code, forms, function_settings, standing, versions
+    from infra.deployment.adopt import demand_one_api
     from infra.stage_settings import declared
 
-    functions = standing.look(session, stage).functions.values()
-    forms.demand_readers(stage, versions.fetch(bucket, stage), functions, declared(stage))
+    code.policies(code.PROJECT, stage)
+    found = standing.look(session, stage)
+    demand_one_api(found.apis, stage, code.api_url(bucket))
+    forms.demand_readers(stage, versions.fetch(bucket, stage), found.functions.values(), declared(stage))
     return function_settings.demand_room(session.client("lambda"), stage)
 
 

@@ -93,10 +93,15 @@ def _api(known: Mapping[str, Resource], found: Standing, stage: str, url: str) -
     """The API that calls the stage's function; or the recorded one, whatever it calls now: merchants know its URL."""
     recorded = known.get("rest_api", {}).get("rest_api_id")
     apis = found.apis or tuple(api for api in found.every_api if api == recorded)
+    demand_one_api(apis, stage, url, recorded)
+    return [{"name": "rest_api", "resource_type": "rest_api", "rest_api_id": api, "rest_api_url": url.format(api)} for api in apis]
+
+
+def demand_one_api(apis: Sequence[str], stage: str, url: str, recorded: str | None = None) -> None:
+    """Raises CanNot where more than one of the REST APIs serves the stage; it names all."""
     if len(apis) > 1:
         of_each = ", ".join(f"{api} ({url.format(api)}{'; the recorded one' if api == recorded else ''})" for api in apis)
         raise CanNot(
             f"{len(apis)} REST APIs serve stage {stage}: {of_each}. Merchants use one of them: look at their metrics, delete each"
             " other by aws apigateway delete-rest-api --rest-api-id ID, and run this again"
         )
-    return [{"name": "rest_api", "resource_type": "rest_api", "rest_api_id": api, "rest_api_url": url.format(api)} for api in apis]

@@ -31,7 +31,10 @@ _DELETE = (
 )
 STUCK = {
     "UPDATE_ROLLBACK_FAILED": _CONTINUE,
-    "IMPORT_ROLLBACK_FAILED": _CONTINUE,
+    # ContinueUpdateRollback is documented for UPDATE_ROLLBACK_FAILED alone:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html
+    "IMPORT_ROLLBACK_FAILED": "look at its events; AWS documents no call that goes on. What is money stays where the stack is"
+    " deleted (DeletionPolicy): aws cloudformation delete-stack --stack-name {name}, and this command brings it in again",
     "CREATE_FAILED": _DELETE,
     "ROLLBACK_FAILED": _DELETE,
     "DELETE_FAILED": _DELETE,

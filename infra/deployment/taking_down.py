@@ -5,11 +5,12 @@ tables, keys, archive and queues are there for the next deploy, which works with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from infra.deployment import record, standing
+from chalicelib.settings import APP, Settings
+from infra.deployment import extras, gateway_stage, record, standing
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import adopt, chalice
 from infra.deployment.lock import Lock
@@ -47,6 +48,19 @@ def take_down(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], No
     chalice(project, lock, tell, delete=True)
     lock.demand()
     record.store(bucket, lock.stage, (), shared.etag if shared else None)
+
+
+def kept_beside(session: Any, bucket: Bucket, stage: str) -> Iterator[str]:
+    """What stays outside of the two stacks, a line each: optional stacks, parameters, secrets, the bucket, the role for logs.
+    Raises botocore's ClientError."""
+    for name, state in extras.states(session.client("cloudformation"), stage).items():
+        yield f"kept: stack {APP}-{stage}-{name} ({state}), until platform {name} --remove"
+    settings = Settings(stage=stage)
+    yield f"kept: parameters {settings.ceiling_parameter('')}…, the ceilings of address indexes"
+    yield f"kept: secrets {settings.node_secret('')}… of nodes, if any, in AWS Secrets Manager"
+    yield f"kept: bucket {bucket.name}, of all stages, with the versions that were deployed"
+    if standing.role_is_there(session.client("iam"), gateway_stage.ROLE):
+        yield f"kept: role {gateway_stage.ROLE}, by which API Gateway writes logs"
 
 
 def kept(formation: Any, *stacks: str) -> list[str]:

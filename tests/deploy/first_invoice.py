@@ -23,7 +23,7 @@ from tests.deploy.documented_aws import asked
 
 PAGE = (TEMPLATE.parents[1] / "docs" / "deploying.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("\n## First live invoice\n")[2].partition("\n## ")[0]
-LINES = SECTION.partition("```\n")[2].partition("\n```")[0].splitlines()
+LINES = [line.removeprefix("AWS_PROFILE=keys ") for line in SECTION.partition("```\n")[2].partition("\n```")[0].splitlines()]
 SAID = re.search(r"(\d+) commands, (\d+) question", SECTION)
 CLONED = ("git clone", "python3.13 -m venv")
 """This process is in the clone already."""

@@ -11,7 +11,7 @@ import boto3
 from infra.deployment import record, versions
 from infra.deployment.bucket import bucket_of
 from infra.deployment.function_settings import standing
-from infra.deployment.standing import look
+from infra.deployment.standing import is_of, look
 
 
 def dump(stage: str) -> dict[str, Any]:
@@ -28,6 +28,8 @@ def dump(stage: str) -> dict[str, Any]:
         "keys": {**_stack(f"gateway-{stage}-keys"), "alive": len(_alive())},
         "alarms": {each["AlarmName"]: _alarm(each) for page in alarms for each in page["MetricAlarms"]},
         "record": sorted(map(_entry, _recorded(stage)), key=str),
+        # Of functions that are gone, too: a cut leaves a role before its function, or behind it.
+        "roles": {name: _rights(name) for name in sorted(_roles(stage))},
         "logs": {each["logGroupName"]: each.get("retentionInDays") for each in _log_groups()},
         "locks": boto3.client("s3").list_objects_v2(Bucket=bucket_of(boto3).name, Prefix="locks/").get("Contents", []),
         "versions": _versions(stage),
@@ -47,6 +49,11 @@ def differences(one: Any, other: Any, place: str = "") -> list[str]:
         names = sorted(one.keys() | other.keys())
         return [line for name in names for line in differences(one.get(name), other.get(name), f"{place}/{name}")]
     return [] if one == other else [f"{place}: {str(one)[:300]} / {str(other)[:300]}"]
+
+
+def _roles(stage: str) -> list[str]:
+    pages = boto3.client("iam").get_paginator("list_roles").paginate()
+    return [each["RoleName"] for page in pages for each in page["Roles"] if is_of(stage, each["RoleName"])]
 
 
 def _log_groups() -> list[Any]:

@@ -172,6 +172,13 @@ def test_delete_takes_down_what_chalice_made_and_says_what_it_kept(deployed: lis
     assert [gone[part] for part in ("functions", "mappings", "schedules", "apis")] == [{}, [], [], []]
     assert f"kept: table gateway-{STAGE}-ledger" in done["said"] and "kept: 19 queues" in done["said"]
     assert [line for line in done["said"] if re.match(r"kept: \d+ of", line)] == []
+    beside = (
+        "parameters /gateway-prod/pools/",
+        "secrets gateway-prod-node-",
+        "bucket gateway-deployments-",
+        "role gateway-access-log",
+    )
+    assert [name for name in beside if not any(line.startswith(f"kept: {name}") for line in done["said"])] == []
     assert done["said"][-1] == f"stage {STAGE} is taken down; deploy brings it back with the same money"
 
 

@@ -116,5 +116,5 @@ def test_every_cut_of_delete_ends_the_same(tmp_path: Path) -> None:
     assert len(found["cuts"]) > 100
     assert found["left"] == {}
     stands = found["stands"]
-    assert [len(stands[part]) for part in ("functions", "apis", "mappings", "rules", "record", "locks")] == [0] * 6
+    assert [len(stands[part]) for part in ("functions", "roles", "apis", "mappings", "rules", "record", "locks")] == [0] * 7
     assert stands["tables"]["gateway-prod-chain"] > 50

@@ -25,7 +25,7 @@ from infra.cli import main
 from infra.commands import deploying
 from infra.commands.common import CanNot
 from infra.deployment import check as checks
-from infra.deployment import mend, record, versions
+from infra.deployment import mend, record, standing, taking_down, versions
 from infra.deployment.bucket import bucket_of, make_bucket
 from infra.deployment.chalice_client import TRIES, Client
 from infra.deployment.check import check
@@ -104,6 +104,24 @@ def test_a_stop_beside_a_deploy_says_that_new_functions_may_come(topic: str, cap
     assert "deploy" in capsys.readouterr().err
 
 
+def test_two_apis_of_a_stage_are_named_before_anything_is_done(
+    topic: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(standing, "look", lambda *_: replace(look(boto3, STAGE), apis=("abc", "xyz"), every_api=("abc", "xyz")))
+    monkeypatch.setattr("builtins.input", lambda _: pytest.fail("it asked"))
+    assert main(["--stage", STAGE, "deploy", "--alarm-topic", topic]) == 1
+    said = capsys.readouterr().err
+    assert "2 REST APIs serve stage prod: abc (https://abc." in said and "xyz (https://xyz." in said
+    assert boto3.client("s3").list_buckets()["Buckets"] == []
+
+
+def test_what_stays_beside_the_stacks_is_said(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taking_down.extras, "states", lambda *_: {"network": "CREATE_COMPLETE"})
+    said = list(taking_down.kept_beside(boto3, bucket_of(boto3), STAGE))
+    assert said[0] == "kept: stack gateway-prod-network (CREATE_COMPLETE), until platform network --remove"
+    assert not any("gateway-access-log" in line for line in said), "there is none yet"
+
+
 def test_an_account_without_room_is_not_deployed_to(
     topic: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,8 +195,6 @@ class NoNetworks:
 
 
 def test_the_plan_names_what_goes(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    from infra.deployment import standing
-
     function = standing.Function("gateway-prod-old", "arn", "role", "v", "t", PLATFORM)
     left = QueueMapping("m9", "gateway-prod-older", "arn:aws:sqs:eu-central-1:1:gateway-prod-oldies", "Enabled")
     found = Standing({"gateway-prod-old": function}, (), (left,), ("abc",), ("abc",))
@@ -380,8 +396,6 @@ def test_what_chalice_can_not_do_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_stage_is_taken_down_by_its_name_alone(
     account: None, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from infra.deployment import taking_down
-
     asked: list[str] = []
     monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or answer)
     monkeypatch.setattr(taking_down, "take_down", lambda *_: pytest.fail("it began"))
