@@ -6,11 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import boto3
 import pytest
 
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId, TenantId
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.reconciliation import Comparison, ComparisonReport
 from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.webhooks.endpoints import EventRecord, event_record
@@ -18,6 +20,8 @@ from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Command, OutboxRow, outbox_id
 from chalicelib.store.newer import NOTHING, Newer, Unknown
+from chalicelib.store.schema import where_is
+from chalicelib.usecases.base.idempotency import StoredAnswer
 from chalicelib.usecases.ports.changes import Conflict, Emit
 from chalicelib.usecases.ports.queues import COMPARISON_VERSION
 from chalicelib.usecases.reconciliation.audit import audit
@@ -290,3 +294,40 @@ def test_two_kinds_share_an_id() -> None:
     assert newer.is_left(stray) and not newer.is_left(deposit) and newer.left_by("tx_1") == stray
     newer.remember(stray, 2, NOTHING)
     assert newer.left_by("tx_1") is None and not newer.is_left(stray)
+
+
+def test_a_cursor_keeps_what_a_newer_version_noted(world: World) -> None:
+    run(world, 1)
+    before, client = cursor(), boto3.client("dynamodb", region_name="eu-central-1")
+    where = where_is(Cursor)
+    place: dict[str, Any] = {
+        "TableName": services().store.models.table(where.table),
+        "Key": {"pk": {"S": where.pk(before)}, "sk": {"S": where.sk(before)}},
+    }
+    noted: Any = {":noted": {"S": "by a later version"}}
+    client.update_item(**place, UpdateExpression="SET later = :noted", ExpressionAttributeValues=noted)
+    world.mine(3)
+    run(world, 1)
+    assert cursor().number == before.number + 3
+    assert client.get_item(**place)["Item"]["later"] == noted[":noted"]
+
+
+@pytest.mark.parametrize("form", [0, 1])
+def test_an_answer_that_a_newer_version_stored(world: World, form: int) -> None:
+    """Read where an attribute is unknown; where its form is, the request waits for that version, and nothing is made twice."""
+    body = {"currency": "eth", "amount": "2", "network": NETWORK}
+    first = world.request("POST", "/v1/invoices", body, "once")
+    stored, client = only(StoredAnswer), boto3.client("dynamodb", region_name="eu-central-1")
+    where = where_is(StoredAnswer)
+    client.update_item(
+        TableName=services().store.models.table(where.table),
+        Key={"pk": {"S": where.pk(stored)}, "sk": {"S": where.sk(stored)}},
+        UpdateExpression="SET later = :one, s = :form" if form else "SET later = :one",
+        ExpressionAttributeValues={":one": {"N": "1"}} | ({":form": {"N": str(form)}} if form else {}),
+    )
+    again = world.stack.call("POST", "/v1/invoices", world.key, json=body, headers={"Idempotency-Key": "once"})
+    if form:
+        assert again.status == 500 and "newer version" in again.json["error"]
+    else:
+        assert (again.status, again.json) == (201, first.json)
+    assert len(list(services().store.every(Invoice))) == 1

@@ -75,6 +75,7 @@ class Reorganisations:
         left = self._fell([*self._above(cursor, oldest - 1), *(block.hash for block in fallen.gone)], cursor.tip, cursor.epoch)
         fallen_too = _together(cursor.fallen, left)
         after = replace(fresh, epoch=cursor.epoch + 1, ranges_to=cursor.ranges_to, fallen=fallen_too, version=version_after(cursor))
+        # Put whole: what a newer version noted in the cursor is of the branch that is left.
         self._store.commit([Save(after, anew=True), self.at_epoch(after.epoch)])
         return after
 
