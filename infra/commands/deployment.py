@@ -27,23 +27,26 @@ def prepare(args: argparse.Namespace) -> int:
     """Make or update tables, queues, keys, logs, alarms, the catalogue, the seed. Running it again leaves what is there."""
     import boto3
 
-    from infra.deployment.bucket import bucket_of
+    from infra.deploy import topic_problem
+    from infra.deployment.bucket import make_bucket
+    from infra.deployment.lock import locked
     from infra.deployment.taken_away import demand_nothing_taken
 
-    demand_nothing_taken(boto3, bucket_of(boto3), args.stage)
-    return prepare_stage(args)
+    if problem := topic_problem(args.stage, args.alarm_topic):
+        raise CanNot(problem)
+    with locked(make_bucket(boto3), args.stage, print) as lock:
+        demand_nothing_taken(boto3, lock.bucket, args.stage)
+        return prepare_stage(args)
 
 
 def prepare_stage(args: argparse.Namespace) -> int:
-    """The same within a deploy, which has looked at what runs."""
+    """The same for who holds the stage's lock, and has looked at the alarm topic and at what runs."""
     import boto3
 
     from infra import bootstrap
-    from infra.deploy import create_stack, topic_problem
+    from infra.deploy import create_stack
 
     wired = services()
-    if problem := topic_problem(args.stage, args.alarm_topic):
-        raise CanNot(problem)
     create_stack(args.stage, alarm_topic=args.alarm_topic)
     bootstrap.prepare(wired, boto3.client("kms"))
     if args.stage == "demo" and not bootstrap.demo_is_published(wired):

@@ -15,6 +15,7 @@ from infra.cli import main
 from infra.deploy import TEMPLATE, create_stack
 from infra.deployment import index_steps, plan, taken_away, versions
 from infra.deployment.bucket import bucket_of
+from infra.deployment.lock import locked
 from infra.deployment.stack import Stack
 from infra.deployment.template_nodes import compose, of, pairs
 from infra.local import repairs
@@ -82,3 +83,13 @@ def test_prepare_alone_refuses_a_checkout_that_does_not_read_what_is_stored(
     versions.note_written(stack.bucket, STAGE, ["Invoice 7"])
     assert main(["--stage", STAGE, "prepare"]) == 1
     assert "does not read what Invoice 7 has written" in capsys.readouterr().err
+
+
+def test_prepare_waits_for_a_deploy(stack: Stack, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both would update the same stacks."""
+    before = stack.template()
+    with locked(stack.bucket, STAGE, print):
+        assert main(["--stage", STAGE, "prepare"]) == 1
+    assert "deploy" in capsys.readouterr().err and stack.template() == before
+    assert main(["--stage", STAGE, "prepare"]) == 0
+    assert boto3.client("s3").list_objects_v2(Bucket=stack.bucket.name, Prefix="locks/").get("Contents", []) == []
