@@ -1,9 +1,9 @@
 """Makes the stacks of a stage, and cuts that at AWS calls; each cut is made good by the same again. Prints, as JSON, the cuts,
 what they left otherwise than an uncut run, what stands in the end, and what was asked of AWS.
 
-In the account of a scenario: `new` is empty; of `deleted` both stacks were deleted by hand; in `moved` the main stack holds
-the keys, as it did before they had a stack. Run in a process of its own by test_stack_cuts.py. Import is a stand-in of ours
-(importing.py).
+In the account of a scenario: `new` is empty; in `failed` the main stack could not be made, and is ROLLBACK_COMPLETE; of `deleted`
+both stacks were deleted by hand; in `moved` the main stack holds the keys, as it did before they had a stack. Run in a process of
+its own by test_stack_cuts.py. Import is a stand-in of ours (importing.py).
 
     python -m tests.deploy.cut_stacks <scenario> <each n-th call> <remainder by n> <after the first of each of these, too>
 """
@@ -23,6 +23,7 @@ from typing import Any
 import boto3
 import botocore.client
 
+from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, create_stack, stack_name
 from infra.deployment import key_stack
 from infra.deployment.key_stack import KEYS
@@ -45,10 +46,30 @@ def older_template() -> str:
     return whole.replace("Resources:\n", f"Resources:\n{keys}\n", 1)
 
 
+def _fail() -> None:
+    """A first try, in which no queue can be made."""
+    from moto.sqs.models import Queue
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the quota is used up")
+
+    make = vars(Queue)["create_from_cloudformation_json"]
+    Queue.create_from_cloudformation_json = refused  # type: ignore[method-assign]
+    try:
+        create_stack(STAGE, tell=lambda line: None)
+    except CanNot as error:
+        if "ROLLBACK_COMPLETE" not in str(error):
+            raise
+    Queue.create_from_cloudformation_json = make  # type: ignore[method-assign]
+
+
 def begin(scenario: str) -> None:
     """Bring the account to where a scenario begins."""
     formation, dynamodb = boto3.client("cloudformation"), boto3.client("dynamodb")
     if scenario == "new":
+        return
+    if scenario == "failed":
+        _fail()
         return
     if scenario == "moved":
         from infra.deployment.bucket import make_bucket

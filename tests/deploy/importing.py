@@ -8,6 +8,8 @@
 * Retain and RetainExceptOnCreate keep a resource that leaves its template or whose stack goes. A stack that could not be made takes
   what is RetainExceptOnCreate away; a table that is protected it can not take away, and ends as ROLLBACK_FAILED.
   https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
+* A stack that could not be made, or whose rollback failed, takes no update.
+  https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 * A stack that is protected from termination is not deleted.
   https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-protect-stacks.html
 """
@@ -32,6 +34,7 @@ from moto.logs.models import logs_backends
 from moto.s3.models import s3_backends
 
 KEPT = ("Retain", "RetainExceptOnCreate")
+NO_UPDATE = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED")
 
 
 class _NotFound(ServiceException):
@@ -203,7 +206,16 @@ def _roll_back(put: Callable[[Any, str, Any], None]) -> None:
             for name in [n for n in self.resource_map._resource_json_map if n not in self.resource_map._parsed_resources]:
                 self.resource_map._parsed_resources[name] = None
 
+    update = CloudFormationBackend.update_stack
+
+    def updated(self: CloudFormationBackend, name: str, *given: Any, **named: Any) -> Any:
+        stack = self.get_stack(name)
+        if stack.status in NO_UPDATE:
+            raise ValidationError(message=f"Stack:{stack.stack_id} is in {stack.status} state and can not be updated.")
+        return update(self, name, *given, **named)
+
     put(Stack, "create_resources", created)
+    put(CloudFormationBackend, "update_stack", updated)
 
 
 def _protect(put: Callable[[Any, str, Any], None]) -> None:

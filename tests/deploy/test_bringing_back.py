@@ -12,6 +12,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.dynamodb.models import dynamodb_backends
 from moto.sqs.models import Queue
@@ -75,6 +76,8 @@ def test_a_first_deploy_that_fails_is_run_again(account: None, monkeypatch: pyte
     with pytest.raises(CanNot, match="gateway-prod is ROLLBACK_COMPLETE: gateway-prod: the quota is used up"):
         create_stack("prod")
     assert boto3.client("dynamodb").list_tables()["TableNames"] == []
+    with pytest.raises(ClientError, match="is in ROLLBACK_COMPLETE state and can not be updated"):
+        formation.update_stack(StackName="gateway-prod", TemplateBody="Resources: {}")
     keys = key_stack.aliases(boto3.client("kms"))
     create_stack("prod")
     assert state_of(formation, "gateway-prod") == "UPDATE_COMPLETE" and table()["DeletionProtectionEnabled"] is True
