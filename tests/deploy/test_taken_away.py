@@ -10,6 +10,7 @@ import pytest
 import yaml
 from moto import mock_aws
 
+from chalicelib import wiring
 from chalicelib.settings import VARIABLES
 from infra.cli import main
 from infra.deploy import TEMPLATE, create_stack
@@ -34,9 +35,11 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)  # an operator's shell has none of the tests' settings
     repairs.install()
+    wiring.forget()  # of another stage's, and another account's
     with mock_aws():
         create_stack(STAGE, tell=lambda line: None)
         yield Stack(boto3.client("cloudformation"), bucket_of(boto3), f"gateway-{STAGE}")
+    wiring.forget()
 
 
 def older(text: str, index: str) -> str:
