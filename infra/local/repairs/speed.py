@@ -9,7 +9,7 @@ import time
 from collections import deque
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from moto.core import responses, utils
 from moto.core.base_backend import BackendDict
@@ -53,6 +53,7 @@ def repair_speed() -> None:
     setattr(responses, "method_names_from_class", lru_cache(maxsize=100)(utils.method_names_from_class))  # noqa: B010 - not exported there
     _quick_updates()
     _quick_copies()
+    _quick_values()
     _quick_messages()
     _quick_models()
     _quick_backends()
@@ -68,12 +69,25 @@ def _quick_updates() -> None:
     @lru_cache(maxsize=1000)
     def made(expression: str) -> Any:
         tree = make(expression)
-        tree.checked = set()
+        tree.checked, tree.clauses = set(), {}
         return tree
 
     _expressions.UpdateExpressionParser.make = staticmethod(made)
     _validators.UpdateExpressionValidator.validate = _validated
     _validators.deepcopy = _copied
+    find = _nodes.Expression.find_clauses
+
+    def clauses(tree: Any, wanted: list[type]) -> list[Any]:
+        # Asked of the same tree for every transaction: its nodes stay as they are. Those of a copy are replaced one by one.
+        known = tree.__dict__.get("clauses")
+        if known is None:
+            return cast(list[Any], find(tree, wanted))
+        kinds = tuple(wanted)
+        if kinds not in known:
+            known[kinds] = find(tree, wanted)
+        return list(known[kinds])
+
+    _nodes.Expression.find_clauses = clauses
     _nodes.DepthFirstTraverser.traverse = _traversed
 
 
@@ -221,12 +235,44 @@ def _quick_copies() -> None:
     Item.__deepcopy__ = copied  # type: ignore[method-assign]
 
 
+def _quick_values() -> None:
+    """moto asks of every value what it is not, before it weighs or compares it. Most are texts and numbers."""
+    weigh, equal, hashed = DynamoType.size, DynamoType.__eq__, DynamoType.__hash__
+
+    def size(self: DynamoType) -> int:
+        value = self.value
+        if self.type in ("S", "N") and type(value) is str:
+            return len(value) if value.isascii() else len(value.encode())
+        return weigh(self)
+
+    def item_size(self: Item) -> int:
+        total = 0
+        for name, attribute in self.attrs.items():
+            value = attribute.value
+            total += len(name) if name.isascii() else len(name.encode())
+            plain = attribute.type in ("S", "N") and type(value) is str and value.isascii()
+            total += len(value) if plain else attribute.size()
+        return total
+
+    def same(self: DynamoType, other: DynamoType) -> bool:
+        return self.value == other.value if self.type == "S" and other.type == "S" else equal(self, other)
+
+    def hash_of(self: DynamoType) -> int:
+        return hash(("S", self.value)) if self.type == "S" else hashed(self)
+
+    DynamoType.size = size  # type: ignore[method-assign]
+    DynamoType.__eq__ = same  # type: ignore[method-assign]
+    DynamoType.__hash__ = hash_of  # type: ignore[method-assign]
+    Item.size = item_size  # type: ignore[method-assign]
+
+
 def _copied(node: Any, parent: Any = None) -> Any:
     """A node with copies of all below it; what is no node stays the same one, since nobody changes it."""
     if not _is_node(node):
         return node
     twin = object.__new__(type(node))
     twin.__dict__.update(node.__dict__)
+    twin.__dict__.pop("clauses", None)
     twin.parent = parent
     if isinstance(node.children, list):
         twin.children = [_copied(child, twin) for child in node.children]

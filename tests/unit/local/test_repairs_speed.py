@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 
 import boto3
 import pytest
@@ -18,6 +19,9 @@ from infra.deploy import TEMPLATE
 from infra.local.repairs.cloudformation import repair_cloudformation
 from infra.local.repairs.speed import repair_speed
 
+_nodes = import_module("moto.dynamodb.parsing.ast_nodes")
+_expressions = import_module("moto.dynamodb.parsing.expressions")
+_validators = import_module("moto.dynamodb.parsing.validators")
 NAMES = {"#a": "amount", "#v": "version"}
 
 
@@ -154,3 +158,47 @@ def test_services_in_use_are_told_apart() -> None:
         used = [backends.service_name for backends in BackendDict._instances]  # type: ignore[misc]
         assert (used.count("sqs"), used.count("sns")) == (1, 1)
         assert sqs_backends != sns_backends
+
+
+@pytest.mark.parametrize(
+    ("value", "weighs"),
+    [
+        ({"S": ""}, 0),
+        ({"S": "plain"}, 5),
+        ({"S": "für 5 €"}, 10),
+        ({"N": "-12.50"}, 6),
+        ({"B": "AAEC"}, 4),
+        ({"BOOL": True}, 1),
+        ({"SS": ["a", "ü"]}, 3),
+        ({"L": [{"S": "ab"}, {"N": "7"}]}, 3),
+        ({"M": {"ä": {"S": "b"}}}, 3),
+    ],
+)
+def test_a_value_weighs_what_moto_says(value: dict[str, object], weighs: int) -> None:
+    """Bytes of UTF-8, of names too: what DynamoDB counts for its limit of 400 kB an item."""
+    repair_speed()
+    assert DynamoType(value).size() == weighs
+    assert Item(DynamoType({"S": "a"}), None, {"größe": value}).size() == weighs + 7
+
+
+def test_values_are_the_same_as_moto_says() -> None:
+    repair_speed()
+    text, number = DynamoType({"S": "1"}), DynamoType({"N": "1"})
+    assert text == DynamoType({"S": "1"}) and hash(text) == hash(DynamoType({"S": "1"}))
+    assert number == DynamoType({"N": "1.0"}) and hash(number) == hash(DynamoType({"N": "1.0"}))
+    assert [text == number, number == text, text == DynamoType({"S": "1.0"})] == [False] * 3
+
+
+def test_a_text_with_names_is_looked_through_once_and_its_copies_anew() -> None:
+    """A copy's nodes are replaced when it is applied: what was found in the text is not what stands in the copy."""
+    repair_speed()
+    tree = _expressions.UpdateExpressionParser.make("SET #a = :b ADD #c :d")
+    wanted = [_nodes.ExpressionAttributeName]
+    found = tree.find_clauses(wanted)
+    assert [clause.get_attribute_name_placeholder() for clause in found] == ["#a", "#c"]
+    found.clear()
+    assert len(tree.find_clauses(wanted)) == 2
+    copy = _validators.deepcopy(tree)
+    assert copy.find_clauses(wanted)[0] is not tree.find_clauses(wanted)[0]
+    copy.children = []
+    assert copy.find_clauses(wanted) == [] and len(tree.find_clauses(wanted)) == 2
