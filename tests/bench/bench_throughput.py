@@ -38,7 +38,7 @@ from chalicelib.wiring import services  # noqa: E402
 from tests.bench import dynamo_model as model  # noqa: E402
 from tests.bench.accounting import Account, accounted  # noqa: E402
 from tests.bench.bench_requests import INVOICE, started  # noqa: E402
-from tests.bench.dynamo_model import Outcome, Plan, Play, Shape  # noqa: E402
+from tests.bench.dynamo_model import OF_MERCHANT, Outcome, Plan, Play, Shape  # noqa: E402
 from tests.support.shop import Shop, bent_node, with_also  # noqa: E402
 from tests.support.stack import Stack  # noqa: E402
 
@@ -104,13 +104,32 @@ def measured(stack: Stack, keys: Iterator[str], *, confirm: bool, groups: bool) 
         sent = [(name, body) for _, name, body in account.sent if "-sandbox" not in str(body)]
         writes = sum(value for table, value in account.writes.items() if "sandbox" not in table)
         commits = [body["TransactItems"] for name, body in sent if name == "TransactWriteItems"]
-        found.append(((cpu, len(sent), writes, len(commits)), commits))
-    (few, _), (many, commits) = found
+        by_table = {table: value for table, value in account.writes.items() if "sandbox" not in table}
+        found.append(((cpu, len(sent), writes, len(commits)), commits, by_table))
+    (few, _, _), (many, commits, by_table) = found
     cpu, calls, writes, times = ((after - before) / (MANY - FEW) for before, after in zip(few, many, strict=True))
-    return Measured(cpu, calls, writes, times, shape_of(commits, MANY, writes, calls, cpu))
+    return Measured(cpu, calls, writes, times, shape_of(commits, MANY, by_table, calls, cpu))
 
 
-def shape_of(transactions: list[Any], payments: int, writes: float, calls: float, cpu: float) -> Shape:
+def units_of(transactions: list[Any], by_table: dict[str, float]) -> dict[str, float]:
+    """Write units of an item of a transaction, by table: those of its index rows are with it."""
+    parts = Counter(
+        next(iter(part.values()))["TableName"].rsplit("-", 1)[1] for transaction in transactions for part in transaction
+    )
+    written = Counter[str]()
+    for table, units in by_table.items():
+        written[table.rsplit("-", 1)[-1]] += units
+    return {table: written[table] / count for table, count in parts.items()}
+
+
+def together(table: str, pk: str, keys: Counter[tuple[str, str]]) -> str:
+    """The prefix of a partition key that several payments' items have, and whose it is; empty where each has one of its own."""
+    if keys[table, pk] < 2:
+        return ""
+    return f"{pk.partition('#')[0]}#" + (OF_MERCHANT if "mch_" in pk else "")
+
+
+def shape_of(transactions: list[Any], payments: int, by_table: dict[str, float], calls: float, cpu: float) -> Shape:
     """What a payment's transaction is made of: an item that several transactions have is shared. A further payment of a group is
     taken for half the CPU of the first. Sums lie in as many shards as there are, however many these transactions met."""
     met: Counter[tuple[str, str, str]] = Counter()
@@ -128,14 +147,15 @@ def shape_of(transactions: list[Any], payments: int, writes: float, calls: float
                 if kind == "ConditionCheck"
                 else "write"
             )
-    own = Counter(table for (table, _, _), times in met.items() if times == 1)
+    alone = [(table, pk) for (table, pk, _), times in met.items() if times == 1]
+    keys = Counter(alone)
+    own = Counter((table, together(table, pk, keys)) for table, pk in alone)
     again = [place for place, times in met.items() if times > 1 and not place[1].startswith("block#")]
     added = sorted({table for (table, pk, _), of in kinds.items() if of == {"add"} and pk.startswith("sum#")})
     others = [place for place in again if kinds[place] != {"add"}]
     checked = [place[0] for place in others if kinds[place] == {"check"}]
     shared = [place[0] for place in others if kinds[place] != {"check"}]
-    each = tuple(table for table, count in sorted(own.items()) for _ in range(round(count / payments)))
-    items = len(each) + len(others) + len(added) + 1
+    each = tuple(place for place, count in sorted(own.items()) for _ in range(round(count / payments)))
     each_holds = payments / len(transactions)
     more = cpu / 2 if each_holds < 1.5 else cpu * each_holds / (each_holds + 1)
     return Shape(
@@ -143,7 +163,7 @@ def shape_of(transactions: list[Any], payments: int, writes: float, calls: float
         shared=tuple(shared),
         added=tuple((table, SHARDS) for table in added),
         checked=tuple(checked),
-        units=writes / items,
+        units=units_of(transactions, by_table),
         reads=max(1, round(calls * each_holds - 1)),
         cpu_ms=max(cpu, 2 * more),
         cpu_more_ms=more,
@@ -214,7 +234,10 @@ def first_limit(outcomes: list[Outcome], plan: Plan, seconds: float) -> str:
     cpu = sum(outcome.cpu for outcome in outcomes) / (seconds * plan.functions * plan.speed)
     hottest = max(outcome.hottest for outcome in outcomes) / model.PARTITION_WRITES
     refused = sum(outcome.conflicts for outcome in outcomes) / sum(outcome.commits + outcome.conflicts for outcome in outcomes)
-    used = {"CPU": cpu, "a partition's write units": hottest, "conflicts": refused}
+    key, units = max((outcome.hottest_key for outcome in outcomes), key=lambda one: one[1])
+    used = {"CPU": cpu, "a partition's write units": hottest, "conflicts": refused, f"`{key}`": units / model.PARTITION_WRITES}
+    if used[f"`{key}`"] > 0.9 * hottest:
+        del used["a partition's write units"]
     name = max(used, key=lambda key: used[key])
     return f"{name} {used[name]:.0%}" if used[name] >= 0.5 else f"calls one after the other (CPU {cpu:.0%})"
 

@@ -8,9 +8,10 @@ a node for a block's hash, or for the block, its proofs and its hash.
 from __future__ import annotations
 
 import heapq
+import re
 import zlib
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -23,6 +24,8 @@ PARTITION_WRITES = 1_000.0
 """Write units a second of one partition: GUIDE/bp-partition-key-design.html."""
 NEW_TABLE_PARTITIONS = 4
 """A new table on demand takes 4,000 write units a second: GUIDE/on-demand-capacity-mode.html."""
+TRANSACTED = 2.0
+"""Write units of an item of up to 1 kB in a transaction: GUIDE/transaction-apis.html."""
 BACKOFF_MS, MOST_BACKOFF_MS = 5.0, 200.0
 """`usecases/base/retries.py`."""
 BUSY_TRIES, BUSY_MS, HEARD_S = 6, 20.0, 2.0
@@ -31,21 +34,26 @@ GROUP_TRIES, GROUP_MS = 4, 50.0
 """`usecases/deposits/groups.py`: of a group whose balance has moved on."""
 
 Item = tuple[str, str]
-"""Table and key."""
+"""Table and key. What stands before a `|` in the key is its partition key: such items lie together."""
+
+
+OF_MERCHANT = " of a merchant"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What one payment's commit is made of. `own`: items of each payment alone, by table; `shared`: those of its merchant and coin
-    that are written with a version; `checked`: those that only set a condition, without which it is sent again where it met another
-    there; `added`: those that are counted up (ADD), by how many shards each has. Units for each item: `units`. `reads`: calls
-    before the commit, of which a group makes as many as a single. CPU in ms on a whole vCPU, for a payment and, in a group, for
-    each further one. `nodes`: what a function asks a node before it begins with a message."""
+    """What one payment's commit is made of. `own`: items of each payment alone, by table and, where payments have one partition key
+    for them, its prefix: with OF_MERCHANT behind it one for each merchant, else one for the network. DynamoDB may split such a
+    partition by its sort keys (GUIDE/bp-partition-key-design.html), and that is not counted on. `shared`: those of its merchant
+    and coin that are written with a version; `checked`: those that only set a condition, without which it is sent again where it
+    met another there; `added`: those that are counted up (ADD), by how many shards each has. `units`: write units of an item, by
+    table. `reads`: calls before the commit, of which a group makes as many as a single. CPU in ms on a whole vCPU, for a payment
+    and, in a group, for each further one. `nodes`: what a function asks a node before it begins with a message."""
 
-    own: tuple[str, ...]
+    own: tuple[tuple[str, str], ...]
     shared: tuple[str, ...]
     added: tuple[tuple[str, int], ...] = ()
-    units: float = 2.0
+    units: Mapping[str, float] = field(default_factory=dict)
     reads: int = 5
     cpu_ms: float = 7.0
     cpu_more_ms: float = 3.0
@@ -90,6 +98,8 @@ class Outcome:
     commits: int = 0
     conflicts: int = 0
     written: dict[tuple[str, int], float] = field(default_factory=dict)
+    together: dict[str, float] = field(default_factory=dict)
+    """Write units of each partition key that payments have together."""
     cpu: float = 0.0
 
     @property
@@ -100,6 +110,12 @@ class Outcome:
     def hottest(self) -> float:
         """Write units a second of the partition that has most."""
         return max(self.written.values(), default=0.0) / self.seconds
+
+    @property
+    def hottest_key(self) -> tuple[str, float]:
+        """The prefix of the partition key that has most, and its write units a second."""
+        key = max(self.together, key=lambda key: self.together[key], default="")
+        return re.sub(r" \d+$", "", key), self.together.get(key, 0.0) / self.seconds
 
 
 @dataclass(frozen=True)
@@ -137,6 +153,7 @@ class Dynamo:
         self.versions: dict[Item, int] = {}
         self.free: dict[tuple[str, int], float] = {}
         self.written: dict[tuple[str, int], float] = {}
+        self.together: dict[str, float] = {}
         self.met: set[Item] = set()
         """Items at which the last refused transaction met another; none where a version had moved on."""
 
@@ -147,15 +164,20 @@ class Dynamo:
     def read(self) -> float:
         return self.latency(READ)
 
-    def commit(self, now: float, items: list[Item], seen: dict[Item, int], units: float) -> tuple[float, bool]:
-        """Seconds that a transaction takes, and whether it was done. `seen`: versions that it was decided by."""
+    def commit(self, now: float, items: list[Item], seen: dict[Item, int], units: Mapping[str, float]) -> tuple[float, bool]:
+        """Seconds that a transaction takes, and whether it was done. `seen`: versions that it was decided by. `units`: write units
+        of an item, by table; TRANSACTED where none are told."""
         wait = 0.0
         for table, key in items:
-            place = (table, zlib.crc32(key.encode()) % self.partitions)
+            partition_key, _, one_of_many = key.partition("|")
+            place = (table, zlib.crc32(partition_key.encode()) % self.partitions)
+            taken = units.get(table, TRANSACTED)
             # Bursts are left out: a partition gives its units a second and no more.
             start = max(now, self.free.get(place, 0.0))
-            self.free[place] = start + units / PARTITION_WRITES
-            self.written[place] = self.written.get(place, 0.0) + units
+            self.free[place] = start + taken / PARTITION_WRITES
+            self.written[place] = self.written.get(place, 0.0) + taken
+            if one_of_many:
+                self.together[partition_key] = self.together.get(partition_key, 0.0) + taken
             wait = max(wait, start - now)
         took = wait + self.latency(commit(len(items)))
         # Whoever comes second to an item is refused, also where one of the two only checks it:
@@ -217,7 +239,7 @@ class Play:
                 break
         if self.done != self.payments:
             raise AssertionError(f"{self.done} of {self.payments} were committed")
-        return Outcome(self.now, self.payments, self.commits, self.conflicts, self.dynamo.written, self.cpu)
+        return Outcome(self.now, self.payments, self.commits, self.conflicts, self.dynamo.written, self.dynamo.together, self.cpu)
 
     def _worker(self, function: int) -> Process:
         while self.queue or self.open[function]:
@@ -314,7 +336,10 @@ class Play:
         return [(table, f"{table} of {job.owner}") for table in self.shape.shared]
 
     def _items(self, job: Job) -> list[Item]:
-        own = [(table, f"{n}/{place}") for n in job.payments for place, table in enumerate(self.shape.own)]
+        own = []
+        for place, (table, together) in enumerate(self.shape.own):
+            before = f"{together} {job.owner}|" if together.endswith(OF_MERCHANT) else f"{together}|" if together else ""
+            own += [(table, f"{before}{n}/{place}") for n in job.payments]
         added = [
             (table, f"{table} {place} of {job.owner}, {zlib.crc32(str(job.payments[0]).encode()) % shards}")
             for place, (table, shards) in enumerate(self.shape.added)

@@ -34,8 +34,12 @@ RUNNING, SECONDS_OF_A_REQUEST = 1_000.0, 0.05
 """Functions at once of an account (docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html); a request's time: assumed."""
 DELIVERIES = 4_600.0
 """Single deliveries a second of `deliver` (bench_deliveries.py and app.py: 100 functions at 46)."""
-EXPIRY_UNITS = 4.0
-"""Write units of an invoice in `expiry#<network>`: opened and closed, each in a transaction."""
+LANE_UNITS = 4.0
+"""Write units of an invoice in `expiry#<network>`, and of its payment in `deposit#<network>`: opened and closed, each in a
+transaction."""
+COLLECTIONS, CONSOLIDATED = 41_000.0, 38_000.0
+"""Deposits a day that one network brings in: `MOST_UNDER_WAY` of collection/run.py on ethereum, each with a top-up, and of
+consolidation/planning.py on bitcoin (docs/scale.md, Collecting)."""
 PAYOUT = "payout: build, sign and send"
 """The step of costs.md that a hot wallet does, one after the other: its queue has one group for each slot."""
 NODE_ROUNDS, TOKEN_ROUNDS, PAYOUT_CPU_MS = (4, 2, 1, 1), 7, 60.0
@@ -56,10 +60,12 @@ class Limit:
     source: str
     young: bool = False
     """Only of tables that are new, and so of the smallest volume."""
+    peak: float = PEAK
+    """The busiest second by the mean one; 1 for work that may wait for a quieter hour."""
 
     def used(self, volume: int) -> float:
         """Share of the limit at the peak of so many invoices a day."""
-        return volume / DAY * PEAK * self.demand / self.capacity
+        return volume / DAY * self.peak * self.demand / self.capacity
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,10 @@ def limits(known: Facts) -> list[Limit]:
         Limit("one merchant's coin", BUSIEST_MERCHANT, known.merchant, "bench_throughput"),
         Limit(f"new table `{widest}`: warm it", units, NEW_TABLE, "on-demand-capacity-mode", young=True),
         Limit(f"quota of `{widest}`", units, TABLE_QUOTA, "ServiceQuotas"),
-        Limit("`expiry#<network>`", EXPIRY_UNITS * BUSIEST_NETWORK, PARTITION, "bp-partition-key-design"),
+        Limit("`expiry#`, `deposit#<network>`", LANE_UNITS * BUSIEST_NETWORK, PARTITION, "bp-partition-key-design"),
+        Limit("`evt#<tenant>`", known.writes["events"] * BUSIEST_MERCHANT, PARTITION, "the same"),
+        Limit("collections, mean", BUSIEST_NETWORK, COLLECTIONS / DAY, "Collecting", peak=1.0),
+        Limit("consolidations, mean", BUSIEST_NETWORK, CONSOLIDATED / DAY, "Collecting", peak=1.0),
         Limit("requests", REQUESTS + CHECKOUT, GATEWAY, "apigateway/limits"),
         Limit("functions at once", (REQUESTS + CHECKOUT) * SECONDS_OF_A_REQUEST, RUNNING, "gettingstarted-limits"),
         Limit("deliveries", EVENTS, DELIVERIES, "bench_deliveries"),

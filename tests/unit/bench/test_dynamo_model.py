@@ -16,30 +16,31 @@ from tests.bench.dynamo_model import PARTITION_WRITES, Dynamo, Job, Plan, Play, 
 from tests.bench.latencies import COMMIT_MS
 from tests.bench.plot import drawn
 
-SHAPE = Shape(own=("records", "work"), shared=("ledger",), units=2.0, reads=3, cpu_ms=5.0, cpu_more_ms=2.0)
+SHAPE = Shape(own=(("records", ""), ("work", "")), shared=("ledger",), reads=3, cpu_ms=5.0, cpu_more_ms=2.0)
+ONE = {"records": 1.0, "ledger": 1.0}
 EIGHT = Plan(threads=8, memory=1_769)
 
 
 def test_transactions_that_meet_at_an_item_are_refused_and_others_are_not() -> None:
     store = Dynamo(Random(1), 1.0)
-    took, done = store.commit(0.0, [("records", "a")], {}, 1.0)
+    took, done = store.commit(0.0, [("records", "a")], {}, ONE)
     assert done and took > 0
-    assert store.commit(took / 2, [("records", "a"), ("records", "b")], {}, 1.0)[1] is False
-    assert store.commit(took / 2, [("records", "c")], {}, 1.0)[1] is True
-    assert store.commit(took * 2, [("records", "a")], {}, 1.0)[1] is True
+    assert store.commit(took / 2, [("records", "a"), ("records", "b")], {}, ONE)[1] is False
+    assert store.commit(took / 2, [("records", "c")], {}, ONE)[1] is True
+    assert store.commit(took * 2, [("records", "a")], {}, ONE)[1] is True
 
 
 def test_a_version_that_has_moved_on_is_refused() -> None:
     store = Dynamo(Random(1), 1.0)
     item = ("ledger", "balance")
-    assert store.commit(0.0, [item], {item: 0}, 1.0)[1]
-    assert not store.commit(9.0, [item], {item: 0}, 1.0)[1]
-    assert store.commit(9.0, [item], {item: 1}, 1.0)[1]
+    assert store.commit(0.0, [item], {item: 0}, ONE)[1]
+    assert not store.commit(9.0, [item], {item: 0}, ONE)[1]
+    assert store.commit(9.0, [item], {item: 1}, ONE)[1]
 
 
 def test_a_partition_gives_its_units_a_second_and_no_more() -> None:
     store = Dynamo(Random(1), 1.0, partitions=1)
-    waits = [store.commit(0.0, [("records", str(n))], {}, 100.0)[0] for n in range(50)]
+    waits = [store.commit(0.0, [("records", str(n))], {}, {"records": 100.0})[0] for n in range(50)]
     assert waits[-1] >= 49 * 100.0 / PARTITION_WRITES > waits[0]
 
 
@@ -102,8 +103,8 @@ def test_a_simulated_payment_takes_what_the_page_says() -> None:
 
 
 def test_a_shape_is_read_off_transactions() -> None:
-    def part(kind: str, table: str, key: str, **more: str) -> dict[str, object]:
-        return {kind: {"TableName": f"x-local-{table}", "Key": {"pk": {"S": key}, "sk": {"S": "-"}}, **more}}
+    def part(kind: str, table: str, key: str, sort: str = "-", **more: str) -> dict[str, object]:
+        return {kind: {"TableName": f"x-local-{table}", "Key": {"pk": {"S": key}, "sk": {"S": sort}}, **more}}
 
     sent = [
         [
@@ -114,9 +115,27 @@ def test_a_shape_is_read_off_transactions() -> None:
         ]
         for n in range(4)
     ]
-    shape = shape_of(sent, 4, 32.0, 6.0, 8.0)
-    assert (shape.own, shape.shared, shape.added) == (("records",), ("ledger",), (("records", SHARDS),))
-    assert (shape.reads, shape.cpu_ms, shape.cpu_more_ms, shape.units) == (5, 8.0, 4.0, 8.0)
+    for n, transaction in enumerate(sent):
+        transaction.append(part("Put", "work", "deposit#test:ethereum", sort=str(n)))
+        transaction.append(part("Put", "events", "evt#mch_1:test", sort=str(n)))
+    written = {"x-local-records": 24.0, "x-local-ledger": 8.0, "x-local-chain": 8.0, "x-local-work": 16.0, "x-local-events": 12.0}
+    shape = shape_of(sent, 4, written, 6.0, 8.0)
+    assert shape.own == (("events", "evt# of a merchant"), ("records", ""), ("work", "deposit#"))
+    assert (shape.shared, shape.added) == (("ledger",), (("records", SHARDS),))
+    assert (shape.reads, shape.cpu_ms, shape.cpu_more_ms) == (5, 8.0, 4.0)
+    assert shape.units == {"records": 3.0, "ledger": 2.0, "chain": 2.0, "work": 4.0, "events": 3.0}
+
+
+def test_items_of_one_partition_key_lie_in_one_partition() -> None:
+    """However many partitions a table has: a network's open deposits, a merchant's events."""
+    apart, networks = (replace(SHAPE, own=(("records", ""), ("work", key)), shared=()) for key in ("", "deposit#"))
+    warmed = replace(EIGHT, threads=16, functions=8, partitions=50)
+    free, bound = (Play(shape, warmed, (50,) * 40).run() for shape in (apart, networks))
+    assert bound.rate < PARTITION_WRITES / 2 * 1.05 < free.rate
+    key, units = bound.hottest_key
+    assert key == "deposit#" and 0.9 * PARTITION_WRITES < units < 1.05 * PARTITION_WRITES and free.hottest_key == ("", 0.0)
+    merchants = Play(replace(SHAPE, own=(("events", "evt# of a merchant"),), shared=()), warmed, (50,) * 40).run()
+    assert merchants.rate > bound.rate and merchants.hottest_key[0] == "evt# of a merchant"
 
 
 def test_a_plot_has_a_line_for_each_series() -> None:
