@@ -328,8 +328,9 @@ POLL = Work(reads=36, nodes=8, cpu=100)
 TICK = ("begin", "look", "end")
 BLOCKS = ("blocks", "pass")
 """What a tick does, and what it does besides where there is a block: parts of `WORK`."""
-BLOCK_REQUESTS = {"evm": 2, "tron": 2, "utxo": 1}
-"""Blocks with transactions, and their logs or receipts: a request may have many blocks, and providers count each call in it."""
+BLOCK_REQUESTS = {"evm": 3, "tron": 2, "utxo": 1}
+"""Blocks with transactions, their logs or receipts, and traces on EVM: a request may have many blocks, and providers count each
+call in it. A second node is asked as often."""
 
 
 def month(network: Network, busy: bool) -> tuple[float, float]:
