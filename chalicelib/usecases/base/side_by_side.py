@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
+from itertools import chain, takewhile
 from typing import TypeVar
 
 A = TypeVar("A")
@@ -25,28 +26,34 @@ def side_by_side(steps: Sequence[Callable[[], object]], at_once: int = AT_ONCE) 
 
     After a failure no further step begins. Raises the first step's failure, in their order, once those under way have ended.
     """
-    if len(steps) < 2:
-        for step in steps:
+    in_lanes([[step] for step in steps], at_once)
+
+
+def in_lanes(lanes: Sequence[Sequence[Callable[[], object]]], at_once: int = AT_ONCE) -> None:
+    """`side_by_side` for lanes of steps: those of one lane are taken one after the other. Raises the first lane's failure."""
+    if len(lanes) < 2:
+        for step in chain.from_iterable(lanes):
             step()
         return
-    todo = iter(enumerate(steps))
+    todo = iter(enumerate(lanes))
     failures: dict[int, BaseException] = {}
     lock = threading.Lock()
 
     def take() -> None:
         while True:
             with lock:
-                place, step = (None, None) if failures else next(todo, (None, None))
-            if place is None or step is None:
+                place, lane = (None, None) if failures else next(todo, (None, None))
+            if place is None or lane is None:
                 return
             try:
-                step()
+                for step in takewhile(lambda _: not failures, lane):
+                    step()
             except BaseException as error:  # noqa: BLE001 - raised where the steps were asked for
                 with lock:
                     failures[place] = error
 
-    with ThreadPoolExecutor(min(at_once, len(steps)), thread_name_prefix="step") as threads:
-        for _ in range(min(at_once, len(steps))):
+    with ThreadPoolExecutor(min(at_once, len(lanes)), thread_name_prefix="step") as threads:
+        for _ in range(min(at_once, len(lanes))):
             threads.submit(copy_context().run, take)
     if failures:
         raise failures[min(failures)]

@@ -22,7 +22,7 @@ from chalicelib.usecases.base.fairness import AT_LEAST, in_turn, shared_out
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.newer_states import known_of
 from chalicelib.usecases.base.retries import Failures
-from chalicelib.usecases.base.side_by_side import side_by_side
+from chalicelib.usecases.base.side_by_side import in_lanes
 from chalicelib.usecases.deposits.claims import Claims
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.deposits.first_sight import Scanned
@@ -36,7 +36,7 @@ from chalicelib.usecases.scanning.block_lists import list_deposits, to_begin
 from chalicelib.usecases.scanning.leftover_rescans import Leftovers
 from chalicelib.usecases.scanning.matching import Matcher, from_others
 from chalicelib.usecases.scanning.poison import Poison
-from chalicelib.usecases.scanning.recording_lanes import Lane, lane_of, member_lane, rounds
+from chalicelib.usecases.scanning.recording_lanes import Lane, by_coin, lane_of, member_lane, rounds
 from chalicelib.usecases.scanning.rewards import tell_rewards
 from chalicelib.usecases.scanning.sharing import Sharing, shares
 from chalicelib.usecases.scanning.sightings import SightingNotes
@@ -243,7 +243,7 @@ class Recorder:
         )
 
     def _store_some(self, storing: _Storing, todo: list[Member]) -> bool:
-        """Whether there was time for all of `todo`: in groups, and side by side what does not meet at an invoice."""
+        """Whether there was time for all of `todo`: in groups, and side by side what does not meet."""
         claimed, held = storing.scanned.claim is not None, storing.held
         alone = [member for member in todo if claimed or member.transfer in held or member.owner.tenant is None]
         ids = {member.id for member in alone}
@@ -257,7 +257,7 @@ class Recorder:
             self._store_group(storing, begun)
 
         for some in rounds([*groups, *([member] for member in alone)]):
-            side_by_side([partial(step, group) for group in some])
+            in_lanes([[partial(step, group) for group in lane] for lane in by_coin(some)])
         return in_time[0]
 
     def _store_group(self, storing: _Storing, group: list[Member]) -> None:

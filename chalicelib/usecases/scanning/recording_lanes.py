@@ -1,7 +1,8 @@
 """Payments that meet at a record while they are recorded: those of one invoice, or of one address where there is none.
 
 Each of them changes that record. Two at once would only refuse each other, so they are recorded one after the other, and those of
-other invoices beside them.
+other invoices beside them. Groups of one merchant and coin follow each other too: side by side they would meet at its sums, which
+lie in `totals.SHARDS` shards, and what is refused takes its write units all the same (`tests/bench/bench_throughput.py`).
 """
 
 from __future__ import annotations
@@ -40,3 +41,13 @@ def rounds(groups: Sequence[list[Member]]) -> list[list[list[Member]]]:
             made.append([])
         made[own].append(group)
     return made
+
+
+def by_coin(groups: Sequence[list[Member]]) -> list[list[list[Member]]]:
+    """`groups` in lanes: those of one merchant and coin one after the other. A payment that is recorded alone, and the operator's,
+    is a lane."""
+    lanes: dict[object, list[list[Member]]] = {}
+    for place, group in enumerate(groups):
+        tenant, contract = group[0].owner.tenant, group[0].transfer.contract
+        lanes.setdefault(place if len(group) < 2 or tenant is None else (tenant, contract), []).append(group)
+    return list(lanes.values())

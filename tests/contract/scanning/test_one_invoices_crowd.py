@@ -90,13 +90,14 @@ def test_no_two_workers_are_at_one_invoice(invoices: Invoices, monkeypatch: pyte
 
 def test_other_invoices_are_recorded_side_by_side(invoices: Invoices, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    real = recording.side_by_side
+    real = recording.in_lanes
 
-    def counted(steps: Any) -> None:
-        sizes.append(len(steps))
-        real(steps)
+    def counted(lanes: Any) -> None:
+        assert all(len(lane) == 1 for lane in lanes), "a payment by itself is a lane of its own"
+        sizes.append(len(lanes))
+        real(lanes)
 
-    monkeypatch.setattr(recording, "side_by_side", counted)
+    monkeypatch.setattr(recording, "in_lanes", counted)
     monkeypatch.setattr(recording, "grouped", lambda members, *_: [[member] for member in members])
     invoices.scan()
     assert sizes == [1 + OTHERS, 1 + OTHERS, *[1] * (DUST - 2)]

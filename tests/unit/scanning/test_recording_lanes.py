@@ -10,16 +10,19 @@ from chalicelib.domain.addresses.addresses import Watched
 from chalicelib.domain.chain import Transfer
 from chalicelib.usecases.deposits.groups import Member
 from chalicelib.usecases.scanning import sharing
-from chalicelib.usecases.scanning.recording_lanes import lane_of, member_lane, rounds
+from chalicelib.usecases.scanning.recording_lanes import by_coin, lane_of, member_lane, rounds
 
 
 class _Owner:
-    def __init__(self, invoice: str | None) -> None:
-        self.tenant, self.invoice_id = "mch_a:live", invoice
+    def __init__(self, invoice: str | None, tenant: str | None) -> None:
+        self.tenant, self.invoice_id = tenant, invoice
 
 
-def member(n: int, address: str, invoice: str | None = None) -> Member:
-    return Member(Transfer("t", f"log:{n}", None, "s", address, 1), f"d{n}", cast(Watched, cast(Any, _Owner(invoice))))
+def member(
+    n: int, address: str, invoice: str | None = None, *, tenant: str | None = "mch_a:live", contract: str | None = None
+) -> Member:
+    owner = cast(Watched, cast(Any, _Owner(invoice, tenant)))
+    return Member(Transfer("t", f"log:{n}", contract, "s", address, 1), f"d{n}", owner)
 
 
 def test_a_lane_is_an_invoice_or_an_address() -> None:
@@ -42,6 +45,16 @@ def test_groups_of_a_round_do_not_meet_and_a_lane_keeps_its_order() -> None:
         [["d6"]],
     ]
     assert rounds([]) == []
+
+
+def test_groups_of_one_merchant_and_coin_follow_each_other() -> None:
+    a, b, token = ({"tenant": f"mch_{who}:live", "contract": what} for who, what in (("a", None), ("b", None), ("a", "0xc")))
+    groups = [
+        [member(n, f"{n}", **how), member(n + 10, f"{n + 10}", **how)] for n, how in enumerate((a, b, token, a, {"tenant": None}))
+    ]
+    alone = [[member(5, "5", **a)], [member(6, "6", **a)]]
+    lanes = [[group[0].id for group in lane] for lane in by_coin([*groups, *alone])]
+    assert lanes == [["d0", "d3"], ["d1"], ["d2"], ["d4"], ["d5"], ["d6"]]
 
 
 def test_shares_cut_no_lane(monkeypatch: pytest.MonkeyPatch) -> None:

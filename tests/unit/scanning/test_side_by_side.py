@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
 
 import pytest
 
-from chalicelib.usecases.base.side_by_side import meanwhile, side_by_side
+from chalicelib.usecases.base.side_by_side import in_lanes, meanwhile, side_by_side
 
 WHERE: ContextVar[str] = ContextVar("where")
 
@@ -60,6 +61,36 @@ def test_a_failure_begins_no_further_step() -> None:
     with pytest.raises(LookupError, match="first"):
         side_by_side([partial(fails, "first"), partial(fails, "second"), *more], at_once=2)
     assert len(done) < 50
+
+
+def test_a_lane_is_taken_in_order_beside_others() -> None:
+    """Each waits for the other one's first step; a single lane is taken here."""
+    barrier, done = threading.Barrier(2, timeout=10), list[str]()
+
+    def lane(name: str) -> list[Callable[[], object]]:
+        return [barrier.wait, *(partial(done.append, f"{name}{n}") for n in range(5))]
+
+    in_lanes([lane("a"), lane("b")])
+    assert [[step for step in done if step[0] == name] for name in "ab"] == [[f"{name}{n}" for n in range(5)] for name in "ab"]
+    threads = list[int]()
+    in_lanes([[lambda: threads.append(threading.get_ident())] * 2])
+    assert threads == [threading.get_ident()] * 2
+
+
+def test_a_failure_ends_the_other_lanes_between_two_steps() -> None:
+    barrier, done = threading.Barrier(2, timeout=10), list[str]()
+
+    def fails() -> None:
+        barrier.wait()
+        raise LookupError("first")
+
+    def waits() -> None:
+        barrier.wait()
+        threading.Event().wait(0.2)
+
+    with pytest.raises(LookupError, match="first"):
+        in_lanes([[fails, partial(done.append, "a")], [waits, partial(done.append, "b")]])
+    assert done == []
 
 
 def test_an_answer_comes_meanwhile_in_the_context_of_the_caller() -> None:
