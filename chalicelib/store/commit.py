@@ -128,7 +128,7 @@ def write(
 
     `token` makes a retry safe for ten minutes: what was committed under it already is answered as done (ClientRequestToken). The
     events of `direct` are stored without an outbox row; raises Heard where they must not be. `now_ms`: the machines'
-    time. `apart`: events lie beside outbox rows of one item, where there is room.
+    time. `apart`: few events lie beside outbox rows of one item, where there is room.
     """
     _demand_known(models, changes)
     plan = _Plan(models, token, direct, now_ms, apart=apart)
@@ -303,7 +303,7 @@ def _emit(plan: _Plan, change: Emit) -> None:
         unheard.put_in(plan, change, _open, plan.now_ms)
         return
     row, one = change.row, is_one_item(change.row.id)
-    if one and plan.apart:
+    if one and plan.apart and len(row.events) <= unheard.FEW_EVENTS:
         row, before = with_events_apart(row), len(plan.owners[2])
         unheard.put_events(plan, change, plan.now_ms)
         plan.events += len(plan.owners[2]) - before

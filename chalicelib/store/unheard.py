@@ -30,6 +30,10 @@ BUSY_SECONDS = 2.0
 item are refused in turn.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-conflict-handling"""
 REMEMBERED = 10_000
+FEW_EVENTS = 8
+"""Of more, those of a group of payments, a transaction holds the outbox row alone, compressed: 24 events take some 6 write units
+there and one each where the relay stores them, but two each in the transaction. Nor do groups of one merchant, in functions side
+by side, meet at the count. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html"""
 MOST_DIRECT = 100
 """Items of a transaction with all its events: as many as AWS takes, of 4 MB in all.
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html"""
@@ -45,11 +49,13 @@ class Heard(Exception):
 
 
 def may_be_direct(row: OutboxRow) -> bool:
-    """Whether the events of `row` may be stored directly where nobody listens: they are one merchant's, no object of theirs has a
-    webhook of its own, and no queue gets a command. Notices are of the function that sends webhooks, which may not write events."""
+    """Whether the events of `row` may be stored directly where nobody listens: they are few, one merchant's, no object of theirs
+    has a webhook of its own, and no queue gets a command. Notices are of the function that sends webhooks, which may not write
+    events."""
     return (
         row.tenant is not None
         and not row.hooks
+        and len(row.events) <= FEW_EVENTS
         and not row.id.startswith(f"{NOTICE}_")
         and all(command.queue == "collectable" for command in row.commands)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -182,6 +183,22 @@ def test_who_meets_at_the_count_goes_by_the_outbox(aws: LocalAws, monkeypatch: p
     store.commit([Open(WORK), *news().emit()])
     assert sent == [4, 4]
     assert len(rows()) == 1 and len(events()) == 2
+
+
+@pytest.mark.parametrize("one_item", [False, True])
+def test_many_events_go_by_the_outbox_in_one_row(aws: LocalAws, one_item: bool) -> None:
+    """And say nothing of who listens: the next few are stored directly again. The relay stores the same."""
+    store, relayed = process(), services().relay
+    few, many = news(events=unheard.FEW_EVENTS), news(events=unheard.FEW_EVENTS + 1)
+    with accounted() as account:
+        for told in (few, many, few_again := news(events=1)):
+            store.commit([replace(change, row=as_one_item(change.row)) if one_item else change for change in told.emit()])
+    assert account.calls["dynamodb:GetItem"] == 1 and few_again is not None
+    (row,) = rows()
+    assert (len(row.events), row.apart, len(events())) == (unheard.FEW_EVENTS + 1, None, unheard.FEW_EVENTS + 1)
+    assert all(event.data for event in row.events)
+    assert relayed.tell(row.id) and rows() == []
+    assert sorted(sequence for _, _, sequence, _ in events()) == sorted([*range(1, 9), *range(1, 10), 1])
 
 
 def test_too_many_items_say_nothing_of_who_listens(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> None:
