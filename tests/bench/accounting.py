@@ -40,6 +40,8 @@ class Account:
     sent: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     reads: Counter[str] = field(default_factory=Counter)
     writes: Counter[str] = field(default_factory=Counter)
+    indexed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """The units of `writes` that are rows of indexes, by table, index and partition key."""
 
 
 @contextmanager
@@ -111,7 +113,9 @@ def _charge(account: Account, operation: str, sent: dict[str, Any], changed: lis
         largest = max(_size(old), _size(item), 1)
         account.writes[table] += twice * math.ceil(largest / 1024)
         for index in {index for index in INDEXES.values() if table.endswith(f"-{index.table}")}:
-            account.writes[table] += len(_entries(index, old) ^ _entries(index, item))
+            moved = _entries(index, old) ^ _entries(index, item)
+            account.writes[table] += len(moved)
+            account.indexed.update((table, index.name, key) for key, _ in moved)
     if changed or found is None:
         return
     if operation == "GetItem":

@@ -104,15 +104,19 @@ def measured(stack: Stack, keys: Iterator[str], *, confirm: bool, groups: bool) 
         sent = [(name, body) for _, name, body in account.sent if "-sandbox" not in str(body)]
         writes = sum(value for table, value in account.writes.items() if "sandbox" not in table)
         commits = [body["TransactItems"] for name, body in sent if name == "TransactWriteItems"]
+        indexed = Counter({key: units for key, units in account.indexed.items() if "sandbox" not in key[0]})
         by_table = {table: value for table, value in account.writes.items() if "sandbox" not in table}
-        found.append(((cpu, len(sent), writes, len(commits)), commits, by_table))
-    (few, _, _), (many, commits, by_table) = found
+        for (table, _, _), units in indexed.items():
+            by_table[table] -= units
+        found.append(((cpu, len(sent), writes, len(commits)), commits, by_table, indexed))
+    (few, *_), (many, commits, by_table, indexed) = found
     cpu, calls, writes, times = ((after - before) / (MANY - FEW) for before, after in zip(few, many, strict=True))
-    return Measured(cpu, calls, writes, times, shape_of(commits, MANY, by_table, calls, cpu))
+    shape = replace(shape_of(commits, MANY, by_table, calls, cpu), indexed=index_rows(indexed, MANY))
+    return Measured(cpu, calls, writes, times, shape)
 
 
 def units_of(transactions: list[Any], by_table: dict[str, float]) -> dict[str, float]:
-    """Write units of an item of a transaction, by table: those of its index rows are with it."""
+    """Write units of an item of a transaction, by table, without those of its index rows."""
     parts = Counter(
         next(iter(part.values()))["TableName"].rsplit("-", 1)[1] for transaction in transactions for part in transaction
     )
@@ -120,6 +124,15 @@ def units_of(transactions: list[Any], by_table: dict[str, float]) -> dict[str, f
     for table, units in by_table.items():
         written[table.rsplit("-", 1)[-1]] += units
     return {table: written[table] / count for table, count in parts.items()}
+
+
+def index_rows(indexed: Counter[tuple[str, str, str]], payments: int) -> tuple[tuple[str, str, float], ...]:
+    """The rows of indexes that a payment moves: index, prefix of the partition key that payments have together, units."""
+    found = Counter[tuple[str, str]]()
+    for (table, index, pk), units in indexed.items():
+        several = Counter({(table, pk): units - 2})  # an item that is moved there takes two
+        found[f"{table.rsplit('-', 1)[1]}.{index}", together(table, pk, several)] += units
+    return tuple((index, prefix, units / payments) for (index, prefix), units in sorted(found.items()))
 
 
 def together(table: str, pk: str, keys: Counter[tuple[str, str]]) -> str:

@@ -46,9 +46,11 @@ class Shape:
     for them, its prefix: with OF_MERCHANT behind it one for each merchant, else one for the network. DynamoDB may split such a
     partition by its sort keys (GUIDE/bp-partition-key-design.html), and that is not counted on. `shared`: those of its merchant
     and coin that are written with a version; `checked`: those that only set a condition, without which it is sent again where it
-    met another there; `added`: those that are counted up (ADD), by how many shards each has. `units`: write units of an item, by
-    table. `reads`: calls before the commit, of which a group makes as many as a single. CPU in ms on a whole vCPU, for a payment
-    and, in a group, for each further one. `nodes`: what a function asks a node before it begins with a message."""
+    met another there; `added`: those that are counted up (ADD), by how many shards each has; `indexed`: rows of indexes that it
+    moves, by index, prefix as in `own`, and their units: an index whose partition is full holds its table up
+    (GUIDE/gsi-throttling.html). `units`: write units of an item, by table. `reads`: calls before the commit, of which a group makes
+    as many as a single. CPU in ms on a whole vCPU, for a payment and, in a group, for each further one. `nodes`: what a function
+    asks a node before it begins with a message."""
 
     own: tuple[tuple[str, str], ...]
     shared: tuple[str, ...]
@@ -59,6 +61,7 @@ class Shape:
     cpu_more_ms: float = 3.0
     checked: tuple[str, ...] = ()
     nodes: int = 1
+    indexed: tuple[tuple[str, str, float], ...] = ()
 
     def items(self, payments: int) -> int:
         return payments * len(self.own) + len(self.shared) + len(self.checked) + len(self.added) + 1
@@ -71,9 +74,10 @@ class Shape:
 @dataclass(frozen=True)
 class Plan:
     """How a block's payments are committed. `bound`: items of a transaction, 0 for singles. `ordered`: those of one merchant and
-    coin one after the other, where they meet at a version, its balance: a lane. `share`: payments of a message, which cuts no lane;
-    a function takes a message after the other, its threads the lanes of one. `partitions` of each table: a table is warmed to more
-    before it needs them (GUIDE/warm-throughput.html)."""
+    coin one after the other, a lane: all of them where they meet at a version, its balance, else those of a message
+    (`usecases/scanning/recording_lanes.py`). `share`: payments of a message, which cuts no lane; a function takes a message after
+    the other, its threads the lanes of one. `partitions` of each table: a table is warmed to more before it needs them
+    (GUIDE/warm-throughput.html)."""
 
     functions: int = 1
     threads: int = 1
@@ -164,21 +168,18 @@ class Dynamo:
     def read(self) -> float:
         return self.latency(READ)
 
-    def commit(self, now: float, items: list[Item], seen: dict[Item, int], units: Mapping[str, float]) -> tuple[float, bool]:
+    def commit(
+        self,
+        now: float,
+        items: list[Item],
+        seen: dict[Item, int],
+        units: Mapping[str, float],
+        indexed: Iterable[tuple[Item, float]] = (),
+    ) -> tuple[float, bool]:
         """Seconds that a transaction takes, and whether it was done. `seen`: versions that it was decided by. `units`: write units
-        of an item, by table; TRANSACTED where none are told."""
-        wait = 0.0
-        for table, key in items:
-            partition_key, _, one_of_many = key.partition("|")
-            place = (table, zlib.crc32(partition_key.encode()) % self.partitions)
-            taken = units.get(table, TRANSACTED)
-            # Bursts are left out: a partition gives its units a second and no more.
-            start = max(now, self.free.get(place, 0.0))
-            self.free[place] = start + taken / PARTITION_WRITES
-            self.written[place] = self.written.get(place, 0.0) + taken
-            if one_of_many:
-                self.together[partition_key] = self.together.get(partition_key, 0.0) + taken
-            wait = max(wait, start - now)
+        of an item, by table; TRANSACTED where none are told. `indexed`: rows of indexes, and their units."""
+        own = [(item, units.get(item[0], TRANSACTED)) for item in items]
+        wait = max((self._taken(now, item, taken) for item, taken in (*own, *indexed)), default=0.0)
         took = wait + self.latency(commit(len(items)))
         # Whoever comes second to an item is refused, also where one of the two only checks it:
         # GUIDE/transaction-apis.html, "Transaction conflict handling".
@@ -191,6 +192,20 @@ class Dynamo:
         for item in seen:
             self.versions[item] = self.versions.get(item, 0) + 1
         return took, True
+
+    def _taken(self, now: float, item: Item, units: float) -> float:
+        """Take an item's units of its partition; seconds until it has them. Bursts are left out: it gives its units a second and no
+        more."""
+        table, key = item
+        partition_key, _, one_of_many = key.partition("|")
+        place = (table, zlib.crc32(partition_key.encode()) % self.partitions)
+        start = max(now, self.free.get(place, 0.0))
+        self.free[place] = start + units / PARTITION_WRITES
+        self.written[place] = self.written.get(place, 0.0) + units
+        if one_of_many:
+            key = f"{table} {partition_key}" if "." in table else partition_key
+            self.together[key] = self.together.get(key, 0.0) + units
+        return start - now
 
 
 Process = Generator[float]
@@ -216,12 +231,20 @@ class Play:
         for owner, count in enumerate(numbers):
             until = first + count
             jobs = tuple(Job(owner, tuple(range(begin, min(begin + size, until)))) for begin in range(first, until, size))
-            lanes += [jobs] if plan.ordered and shape.shared else [(job,) for job in jobs]
+            lanes += self._lanes(jobs)
             first = until
         self.payments = first
         if not plan.bound:  # neighbours meet at their part of the block's list
             self.random.shuffle(lanes)
         self.queue = deque(messages_of(lanes, plan.share))
+
+    def _lanes(self, jobs: tuple[Job, ...]) -> list[Lane]:
+        if not self.plan.ordered:
+            return [(job,) for job in jobs]
+        if self.shape.shared or not self.plan.share:
+            return [jobs]
+        size = max(1, self.plan.share // len(jobs[0].payments))
+        return [jobs[place : place + size] for place in range(0, len(jobs), size)]
 
     def run(self) -> Outcome:
         heap: list[tuple[float, int, Process]] = []
@@ -309,7 +332,8 @@ class Play:
             checks = {(table, f"{table} of {job.owner}, checked") for table in self.shape.checked}
             if self.heard.get(place, 0.0) > self.now:
                 checks = set()
-            took, committed = self.dynamo.commit(self.now, [*self._items(job), *checks], seen, self.shape.units)
+            items = [*self._items(job), *checks]
+            took, committed = self.dynamo.commit(self.now, items, seen, self.shape.units, self._indexed(job))
             met = set(self.dynamo.met)
             yield took
             if committed:
@@ -335,14 +359,21 @@ class Play:
     def _versioned(self, job: Job) -> list[Item]:
         return [(table, f"{table} of {job.owner}") for table in self.shape.shared]
 
+    def _indexed(self, job: Job) -> list[tuple[Item, float]]:
+        rows = enumerate(self.shape.indexed)
+        return [((index, f"{_lies(in_, job)}{n}/{place}"), units) for place, (index, in_, units) in rows for n in job.payments]
+
     def _items(self, job: Job) -> list[Item]:
-        own = []
-        for place, (table, together) in enumerate(self.shape.own):
-            before = f"{together} {job.owner}|" if together.endswith(OF_MERCHANT) else f"{together}|" if together else ""
-            own += [(table, f"{before}{n}/{place}") for n in job.payments]
+        placed = enumerate(self.shape.own)
+        own = [(table, f"{_lies(together, job)}{n}/{place}") for place, (table, together) in placed for n in job.payments]
         added = [
             (table, f"{table} {place} of {job.owner}, {zlib.crc32(str(job.payments[0]).encode()) % shards}")
             for place, (table, shards) in enumerate(self.shape.added)
         ]
         part = f"of {job.payments[0]} on" if len(job.payments) > 1 else job.payments[0] // block_lists.MOST
         return [*own, *self._versioned(job), *added, ("chain", f"part {part}")]
+
+
+def _lies(together: str, job: Job) -> str:
+    """What comes before an item's own key."""
+    return f"{together} {job.owner}|" if together.endswith(OF_MERCHANT) else f"{together}|" if together else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from random import Random
 
@@ -11,7 +12,7 @@ import pytest
 from chalicelib.domain.invoices.totals import SHARDS
 from chalicelib.usecases.deposits.groups import MOST
 from tests.bench.bench_seconds import WORK, How, measured
-from tests.bench.bench_throughput import FAN, ROOT, shape_of
+from tests.bench.bench_throughput import FAN, ROOT, index_rows, shape_of
 from tests.bench.dynamo_model import PARTITION_WRITES, Dynamo, Job, Plan, Play, Shape, messages_of
 from tests.bench.latencies import COMMIT_MS
 from tests.bench.plot import drawn
@@ -63,10 +64,26 @@ def test_one_merchant_is_bound_by_its_balance_and_groups_help_it() -> None:
 
 def test_groups_that_meet_at_a_check_go_on_without_it() -> None:
     checks = replace(SHAPE, shared=(), checked=("tenants",))
-    met = Play(checks, replace(EIGHT, bound=80, ordered=True), (240,)).run()
-    assert met.conflicts > 0 and met.commits == 20, "no version is there: side by side, and each is a group all the same"
-    ordered = Play(replace(checks, shared=("ledger",)), replace(EIGHT, bound=80, ordered=True), (240,)).run()
-    assert ordered.conflicts == 0 and ordered.rate < met.rate
+    met = Play(checks, replace(EIGHT, bound=80), (240,)).run()
+    assert met.conflicts > 0 and met.commits == 20, "side by side, and each is a group all the same"
+    for ordered in (checks, replace(checks, shared=("ledger",))):
+        lane = Play(ordered, replace(EIGHT, bound=80, ordered=True), (240,)).run()
+        assert lane.conflicts == 0 and lane.rate < met.rate
+
+
+def test_functions_record_a_share_each_of_one_merchant_and_credit_all_in_one() -> None:
+    plan = replace(EIGHT, functions=4, bound=80, ordered=True, share=60)
+    recorded, credited = (Play(shape, plan, (240,)).run() for shape in (replace(SHAPE, shared=()), SHAPE))
+    assert recorded.commits == credited.commits == 20
+    assert recorded.seconds < credited.seconds / 2
+
+
+def test_an_index_whose_partition_is_full_holds_its_table_up() -> None:
+    warmed = replace(EIGHT, threads=16, functions=8, partitions=50)
+    plain = replace(SHAPE, shared=())
+    lists = replace(plain, indexed=(("records.timeline", "tx# of a merchant", 20.0),))
+    free, held = (Play(shape, warmed, (200,)).run() for shape in (plain, lists))
+    assert held.rate < PARTITION_WRITES / 20 * 1.1 < free.rate and held.hottest_key[0] == "records.timeline tx# of a merchant"
 
 
 def test_the_next_group_is_read_while_one_is_committed() -> None:
@@ -124,6 +141,13 @@ def test_a_shape_is_read_off_transactions() -> None:
     assert (shape.shared, shape.added) == (("ledger",), (("records", SHARDS),))
     assert (shape.reads, shape.cpu_ms, shape.cpu_more_ms) == (5, 8.0, 4.0)
     assert shape.units == {"records": 3.0, "ledger": 2.0, "chain": 2.0, "work": 4.0, "events": 3.0}
+
+
+def test_index_rows_are_read_off_an_account() -> None:
+    table = "x-local-records"
+    moved = {(table, "timeline", "tx#mch_1:test"): 8, **{(table, "tx_by_hash", f"tx#0x{n}"): 2 for n in range(4)}}
+    rows = index_rows(Counter(moved), 4)
+    assert rows == (("records.timeline", "tx# of a merchant", 2.0), ("records.tx_by_hash", "", 2.0))
 
 
 def test_items_of_one_partition_key_lie_in_one_partition() -> None:
