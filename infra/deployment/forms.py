@@ -21,11 +21,13 @@ SWITCHED = {
     "SHORT_RECORDS": "short_records",
     "ONE_ITEM_OUTBOX": "one_item_outbox",
     "LOOKOUTS": "lookouts",
+    "ARCHIVE_AFTER_DAYS": "archive_after_days",
 }
 """Settings, with their names in `Settings`. All versions from 0.1.0 on read what they turn on."""
-STAY = frozenset({"PACKED_RECORDS", "SHORT_RECORDS"})
-"""Those whose records stay in the tables once the setting is off: events for 30 days, payments for good. What the other two write
-is worked off within minutes."""
+OFF = frozenset({None, "", "off", "0"})
+STAY = frozenset({"PACKED_RECORDS", "SHORT_RECORDS", "ARCHIVE_AFTER_DAYS"})
+"""Those whose records stay in the tables once the setting is off: events for 30 days, payments and stubs for good. What the other
+two write is worked off within minutes."""
 MIGRATED = (PROGRESS,)
 """The migrations whose outcome functions of this checkout write by themselves."""
 
@@ -104,7 +106,7 @@ def _newest(known: Versions) -> str:
 
 def _said(function: Function) -> set[str]:
     """The forms that a function's settings name: it would not start if it did not know them."""
-    return {name for name in SWITCHED if function.settings.get(name) == "on"}
+    return {name for name in SWITCHED if function.settings.get(name) not in OFF}
 
 
 def _writes(stage: str, known: Versions, function: Function) -> set[str]:

@@ -30,5 +30,5 @@ def make_function(name: str, content: str, **tags: str) -> None:
         Handler="app",
         Code=code,
         Tags=tags,
-        Environment={"Variables": dict.fromkeys(forms.SWITCHED, "on")},
+        Environment={"Variables": dict.fromkeys(forms.SWITCHED, "on") | {"ARCHIVE_AFTER_DAYS": "400"}},
     )

@@ -25,7 +25,6 @@ IN_WORDS = {
     "LIVE_CHAINS": "each network's main chain: nothing is named",
     "PUBLIC_URL": "none, and then the gateway's",
     "COINGECKO_API_KEY": "none", "COINGECKO_URL": "the provider's", "KRAKEN_URL": "the provider's", "COINGECKO_IDS": "none",
-    "ARCHIVE_AFTER_DAYS": "none, which is not 0",
 }  # fmt: skip
 """Settings whose default is that there is no value."""
 

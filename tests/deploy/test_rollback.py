@@ -35,7 +35,8 @@ STAGE = "prod"
 FULL = os.environ.get("SWEEP") == "full"
 NAMES = ("gateway-prod", "gateway-prod-payout")
 BEFORE, NOW = Platform("python3.11", "x86_64"), Platform("python3.13", "arm64")
-OFF = dict.fromkeys(forms.SWITCHED, "off")
+OFF = dict.fromkeys(forms.SWITCHED, "off") | {"ARCHIVE_AFTER_DAYS": "0"}
+ON = dict.fromkeys(forms.SWITCHED, "on") | {"ARCHIVE_AFTER_DAYS": "400"}
 
 
 def package(content: str) -> bytes:
@@ -90,7 +91,7 @@ class Stage:
                     Handler="app",
                     Code={"ZipFile": package(content)},
                 )
-            variables = {"STAGE": STAGE, **({} if silent else OFF), **dict.fromkeys(on, "on")}
+            variables = {"STAGE": STAGE, **({} if silent else OFF), **{name: ON[name] for name in on}}
             self.functions.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
             document = json.dumps(rights(content, name)[name])
             self.iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=document)
@@ -207,7 +208,7 @@ def test_a_deploy_writes_nothing_that_a_running_function_does_not_read(stage: St
         functions = standing.look(boto3, STAGE).functions.values()
         forms.demand_readers(STAGE, versions.fetch(stage.bucket, STAGE), functions, OFF | wanted)
 
-    ask(**dict.fromkeys(forms.SWITCHED, "on"))  # nothing runs yet
+    ask(**ON)  # nothing runs yet
     stage.deploy("one", *NAMES)
     ask()
     with pytest.raises(CanNot, match="does not read what SHORT_RECORDS would write: deploy with that off"):
@@ -222,7 +223,7 @@ def test_a_deploy_writes_nothing_that_a_running_function_does_not_read(stage: St
 def test_a_version_before_all_forms_is_silent_about_them(stage: Stage) -> None:
     """config.json says them in prod, so that functions tell which they know, also those of a cut deploy or of a plain one."""
     wanted = stage_settings.declared(STAGE)
-    assert {name: wanted[name] for name in forms.SWITCHED} == dict.fromkeys(forms.SWITCHED, "on")
+    assert {name: wanted[name] for name in forms.SWITCHED} == ON
     for content in ("one", "two"):
         stage.deploy(content, *NAMES, silent=True)
 
@@ -230,7 +231,7 @@ def test_a_version_before_all_forms_is_silent_about_them(stage: Stage) -> None:
         functions = standing.look(boto3, STAGE).functions.values()
         forms.demand_readers(STAGE, versions.fetch(stage.bucket, STAGE), functions, wanted)
 
-    with pytest.raises(CanNot, match="LOOKOUTS, ONE_ITEM_OUTBOX, PACKED_RECORDS, SHORT_RECORDS"):
+    with pytest.raises(CanNot, match="ARCHIVE_AFTER_DAYS, LOOKOUTS, ONE_ITEM_OUTBOX, PACKED_RECORDS, SHORT_RECORDS"):
         ask()
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     assert {code for code, _ in stage.runs().values()} == {checksum("one")}
