@@ -33,6 +33,7 @@ from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from tests.deploy.declared import API
 from tests.deploy.rights import Recorder, recording, refused
+from tests.support.delegating import Delegating
 from tests.support.fake_coins import FakeCoins, FakeLibrary, Reader, Tx
 from tests.support.stack import Stack, first_stack
 
@@ -149,7 +150,7 @@ class Quoting:
         return FeeEstimate(1000)
 
 
-class Asked:
+class Asked(Delegating):
     """What stands for nodes: whoever asks them needs the secrets that their URLs may refer to."""
 
     def __init__(self, node: object, recorder: Recorder) -> None:

@@ -19,6 +19,7 @@ from chalicelib.usecases.ports.coins import CoinPlan, Output, ProvedCoins, Unspe
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.second_reader import Built, CoinOrder
 from chalicelib.usecases.ports.signing import Signature, Signed
+from tests.support.delegating import Delegating
 
 DUST = 294
 PER_INPUT, PER_OUTPUT, FIXED = 68, 31, 11
@@ -302,7 +303,7 @@ class FakeCoins:
         return None in self.unspent(gone, mempool=False)
 
 
-class Reader:
+class Reader(Delegating):
     """`FakeCoins` as a ChainReader: its `blocks` are the chain itself, a reader's are a method."""
 
     def __init__(self, chain: FakeCoins) -> None:

@@ -14,13 +14,14 @@ from chalicelib.chains.quorum import QuorumReader
 from chalicelib.domain.chain import Receipt
 from chalicelib.usecases.ports.failures import Unanswered
 from chalicelib.wiring import services
+from tests.support.delegating import Delegating
 from tests.support.shop import CONFIRMATIONS, Shop
 
 Saying = Callable[[str, Receipt | None], Receipt | None]
 
 
 @dataclass
-class Liar:
+class Liar(Delegating):
     """A reader: the real node until `ahead` or `says` is set. Blocks above the real tip are made up."""
 
     real: Any

@@ -241,33 +241,35 @@ class Meeting:
         self._barrier, self._chain, self._fails = barrier, list(chain), fails
         self.asked: Counter[str] = Counter()
 
-    def __getattr__(self, name: str) -> Any:
-        def ask(*arguments: Any) -> Any:
-            self.asked[name] += 1
-            if self._barrier is not None:
-                self._barrier.wait(10)
-            if self._fails:
-                raise Unavailable("the node is down")
-            return getattr(self, f"_{name}")(*arguments)
+    def _met(self, name: str) -> None:
+        self.asked[name] += 1
+        if self._barrier is not None:
+            self._barrier.wait(10)
+        if self._fails:
+            raise Unavailable("the node is down")
 
-        return ask
-
-    def _tip(self) -> int:
+    def tip(self) -> int:
+        self._met("tip")
         return self._chain[-1].number
 
-    def _blocks(self, first: int, last: int, contracts: Any) -> list[Block]:
+    def blocks(self, first: int, last: int, contracts: Any) -> list[Block]:
+        self._met("blocks")
         return [replace(block) for block in self._chain if first <= block.number <= last]
 
-    def _block_hash(self, number: int) -> str:
+    def block_hash(self, number: int) -> str:
+        self._met("block_hash")
         return self._chain[number].hash
 
-    def _proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
+    def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
+        self._met("proven")
         return [t for t in transfers if t in self._chain[block.number].transfers]
 
-    def _balances_at(self, addresses: Sequence[str], number: int, block_hash: str, contract: str | None = None) -> list[int]:
+    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str, contract: str | None = None) -> list[int]:
+        self._met("balances_at")
         return [5 for _ in addresses]
 
-    def _nonces(self, addresses: Sequence[str]) -> list[int]:
+    def nonces(self, addresses: Sequence[str]) -> list[int]:
+        self._met("nonces")
         return [7 for _ in addresses]
 
 
