@@ -289,8 +289,8 @@ FUNCTIONS: dict[str, Rights] = {
             "tenants": ("merchants#", ("Query",)),
             # Entries of deposits, balances of nothing, and the closing postings; no payment's entry, and no merchant's balance.
             "ledger": (("jrn#credit:", "jrn#reverse:", "jrn#unhold:", "jrn#admit:", "wal#", "closed#"), (*SAVE, "DeleteItem")),
-            # How far it has come; claims of logs that nothing needs.
-            "chain": (("archive#", "logs#"), (*SAVE, "DeleteItem")),
+            # How far it has come; claims of logs that nothing needs; the lists of blocks, which the deposits leave.
+            "chain": (("archive#", "archived#", "block#", "blocks#", "logs#"), (*SAVE, "DeleteItem")),
         },
     ),
     "rates": Rights({"chain": (*READ, *SAVE)}, log_names=("-rates",)),

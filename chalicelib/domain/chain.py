@@ -204,7 +204,18 @@ class BlockDeposits:
 @dataclass(frozen=True, slots=True)
 class DepositBlock:
     """A block that holds deposits, found by its height. It is written with the first part of its list and kept after a
-    reorganisation."""
+    reorganisation. Both leave with the block's last deposit that goes to the archive."""
+
+    network: NetworkId
+    number: int
+    hash: str
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedBlock:
+    """The highest block of a network whose row by height may have left for the archive with its last deposit. It is as old as what
+    is archived, so the chain has it; with it, all that are lower."""
 
     network: NetworkId
     number: int

@@ -42,6 +42,7 @@ from chalicelib.usecases.ports.changes import (
     Name,
     Open,
     Post,
+    Remove,
     Save,
     Still,
     Stub,
@@ -169,7 +170,7 @@ def _demand_known(models: Models, changes: Iterable[Change]) -> None:
                 models.demand_work(work)
             case Delete(kind, key):
                 models.demand_place(kind, *key_of(kind, dict(key)))
-            case Save(record) | Stub(record) if not isinstance(change, Save) or change.anew:
+            case Save(record) | Stub(record) | Remove(record) if not isinstance(change, Save) or change.anew:
                 where = where_is(type(record))
                 models.demand_place(type(record), where.pk(record), where.sk(record))
 
@@ -207,8 +208,8 @@ def _put_in(plan: _Plan, change: Change) -> None:
             _save(plan, change)
         case Add() | Take():
             _add(plan, change)
-        case Delete(kind, key):
-            plan.delete(change, models.of(kind)(*key_of(kind, dict(key))), known_form(kind))
+        case Delete() | Remove():
+            _delete(plan, change)
         case Post(entry):
             item = models.item(entry)
             plan.put(change, item, type(item).pk.does_not_exist())
@@ -276,6 +277,17 @@ def _save(plan: _Plan, change: Save) -> None:
     item: Any = plan.models.item(record)
     model: Any = type(item)
     plan.put(change, item, model.pk.does_not_exist() if record.version == 1 else model.f_version == record.version - 1)
+
+
+def _delete(plan: _Plan, change: Delete | Remove) -> None:
+    if isinstance(change, Delete):
+        kind = change.kind
+        plan.delete(change, plan.models.of(kind)(*key_of(kind, dict(change.key))), known_form(kind))
+        return
+    record, kind = change.record, type(change.record)
+    model: Any = plan.models.of(kind)
+    where = where_is(kind)
+    plan.delete(change, model(where.pk(record), where.sk(record)), (model.f_version == record.version) & known_form(kind))
 
 
 def known_form(kind: type) -> Any:

@@ -214,6 +214,7 @@ RECORDS: dict[str, Kind] = {
     "Sighting": Kind("chain", lambda r: f"sighting#{r.network}#{r.subject}"),
     "BlockDeposits": Kind("chain", lambda r: f"block#{r.network}#{r.hash}", _part),
     "DepositBlock": Kind("chain", lambda r: f"blocks#{r.network}", _height),
+    "ArchivedBlock": Kind("chain", lambda r: f"archived#{r.network}"),
     "Migrated": Kind("chain", lambda r: f"migrated#{r.network}", lambda r: r.name),
     "LogClaim": Kind("chain", lambda r: f"logs#{r.network}#{r.txid}"),
     "ScanRange": Kind("chain", lambda r: f"range#{r.network}", lambda r: r.name),

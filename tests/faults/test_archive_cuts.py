@@ -1,7 +1,7 @@
 """The archive's function dies, or is failed, at each of its calls; others are at work on the payment meanwhile; S3 lies.
 
 Whatever happens, the row is there or a stub with a proved object, never neither; the books are whole; the next run ends it. The
-writing of the object, its proof and the payment's transaction fail in all four ways; with `SWEEP=full` every call.
+note of the highest block, the object, its proof and the payment's transaction fail in all four ways; with `SWEEP=full` every call.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import botocore.client
 import botocore.exceptions
 import pytest
 
+from chalicelib.domain.chain import BlockDeposits, DepositBlock
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import TenantId
 from chalicelib.store.archive import Archived
 from chalicelib.usecases.base.retries import Failures
@@ -25,6 +27,7 @@ from chalicelib.wiring import services
 from tests.support.archive import Attic, open_attic, run_archive
 from tests.support.cuts import WAYS, Cutter, Died, install
 
+WRITES = ("PutItem", "UpdateItem", "TransactWriteItems")
 Old = tuple[Attic, dict[str, Any], dict[str, bytes]]
 
 
@@ -34,8 +37,16 @@ def old(stack: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Old]:
     with open_attic(stack, monkeypatch) as attic:
         invoice = attic.completed("500", "usdt", externalId="order-7")
         answers = attic.answers(attic.paths(invoice))
+        attic.out_of_reach()
         attic.a_year_later()
         yield attic, invoice, answers
+
+
+def block_rows(attic: Attic) -> list[Any]:
+    """What is left of the lists of blocks that have archived deposits."""
+    store, kept = services().store, attic.kept()
+    blocks = {deposit.block[1] for deposit in store.every(Deposit) if deposit.id in kept}
+    return [row for kind in (BlockDeposits, DepositBlock) for row in store.every(kind) if row.hash in blocks]  # type: ignore[attr-defined]
 
 
 def proved(attic: Attic, answers: dict[str, bytes]) -> None:
@@ -53,7 +64,8 @@ def test_a_run_that_is_cut_anywhere_is_ended_by_the_next(old: Old, monkeypatch: 
     with cutter.arm():
         run_archive()
     put = cutter.trace.index("PutObject") + 1
-    places = [put, put + 1, cutter.trace.index("TransactWriteItems", put) + 1]
+    noted = max(n for n, name in enumerate(cutter.trace[:put], 1) if name in WRITES)  # the highest block whose rows leave
+    places = [noted, put, put + 1, cutter.trace.index("TransactWriteItems", put) + 1]
     if os.environ.get("SWEEP") == "full":
         places = list(range(1, len(cutter.trace) + 1))
     for place in places:
@@ -70,6 +82,7 @@ def test_a_run_that_is_cut_anywhere_is_ended_by_the_next(old: Old, monkeypatch: 
             proved(attic, answers)
             run_archive()
             assert len(attic.kept()) == 1, (place, how, when)
+            assert block_rows(attic) == []
             proved(attic, answers)
 
 
@@ -109,6 +122,25 @@ def test_two_workers_close_a_posting_once(old: Old, monkeypatch: pytest.MonkeyPa
     in_between(monkeypatch, lambda: services().archiving.archive(tenant, invoice["id"], cutoff))
     assert services().archiving.archive(tenant, invoice["id"], cutoff) == "waits", "the other one was first"
     assert len(attic.objects()) == 1, "both wrote the same"
+    proved(attic, answers)
+
+
+def test_a_rescan_in_between_credits_nothing_and_lists_nothing(old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has read the block's list before that leaves, or looks for it behind that."""
+    attic, _, answers = old
+    (block,) = {d.block[0] for d in services().store.every(Deposit) if d.tenant is not None}
+
+    def rescan() -> None:
+        body = {"fromBlock": block, "toBlock": block}
+        assert attic.stack.call("POST", "/v1/networks/ethereum/rescan", attic.stack.keys["admin_test"], json=body).status == 201
+        attic.turn()
+
+    in_between(monkeypatch, rescan)
+    run_archive()
+    assert len(attic.kept()) == 1
+    rescan()
+    assert attic.available("usdt") == "500"
+    assert block_rows(attic) == []
     proved(attic, answers)
 
 

@@ -41,6 +41,17 @@ class Attic(Shop):
         self.mine(1)  # a chain that stands still expires nothing
         self.turn()
 
+    def out_of_reach(self) -> None:
+        """No reorganisation that is followed goes back as far as what was paid until now."""
+        self.mine(self.realm_network().reorg_depth + 2)
+        self.turn()
+
+    def block_of(self, deposit_id: str) -> tuple[int, str]:
+        """Number and hash of a deposit's block."""
+        found = services().store.get(Deposit, id=deposit_id)
+        assert found is not None
+        return found.block
+
     def in_a_new_process(self) -> None:
         """Nothing is remembered but the time."""
         shift = services().clock.shift_ms

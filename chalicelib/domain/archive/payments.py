@@ -13,6 +13,8 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import JournalEntry, WalletBalance
 
 DAY_MS = 86_400_000
+LEAST_DAYS = 90
+"""No payment is archived earlier (`ARCHIVE_AFTER_DAYS`), so of younger invoices nobody asks."""
 SAID_MS = 300_000
 """How long the day that lists cover is said before anything earlier leaves them."""
 _ENTRIES = ("credit", "reverse", "unhold", "admit")

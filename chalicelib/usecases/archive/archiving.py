@@ -8,7 +8,8 @@ by which a deposit is found by its hash; and the closing postings, which have gr
 2. Write all of it as one object, whose name follows from its content. Dying here leaves an object that nothing names.
 3. Read the object back and compare every byte.
 4. One transaction: stubs, each on the version that was read; journal entries removed; closing postings grown by them; names
-   added. Dying before it leaves the rows as they were; it is all done, or nothing is.
+   added; the deposits taken off the lists of their blocks (`block_rows`). Dying before it leaves the rows as they were; it is all
+   done, or nothing is.
 
 Two workers with the same payment write the same object, and one of the two transactions fails: a stub is put on a whole row alone,
 and each entry's removal goes with the stub of its deposit. So no posting is closed twice, and none is lost.
@@ -42,6 +43,7 @@ from chalicelib.domain.ledger import JournalEntry, WalletBalance
 from chalicelib.domain.refunds.refunds import InvoiceRefunds, Refund
 from chalicelib.domain.refunds.status import GIVEN_BACK, status_of
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.archive.block_rows import BlockRows, leaving, noted
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -76,13 +78,25 @@ class Archiving:
             if not isinstance(payment, Payment):
                 return payment
             closings = closings_of(payment.entries)
-            if len(_changes(payment, closings, "")) > MOST_ITEMS:
+            room = MOST_ITEMS - len(_changes(payment, closings, ""))
+            if room < 0:
                 return "large"
+            rows = self._block_rows(payment, room)
             kept_in = self._archive.keep(payment.records)
-            self._store.commit(_changes(payment, self._grown(closings), kept_in))
+            self._store.commit([*_changes(payment, self._grown(closings), kept_in), *rows])
             return "archived"
 
         return until_settled(decide, tries=_TRIES)
+
+    def _block_rows(self, payment: Payment, room: int) -> list[Change]:
+        """What it changes of the lists of its blocks, as far as there is room for it in the transaction."""
+        blocks: list[BlockRows] = []
+        for rows in leaving(self._store, payment.deposits):
+            if len(rows.changes) <= room:
+                blocks.append(rows)
+                room -= len(rows.changes)
+        noted(self._store, [rows.block for rows in blocks if rows.last])
+        return [change for rows in blocks for change in rows.changes]
 
     def _grown(self, closings: Sequence[ClosingPosting]) -> list[ClosingPosting]:
         """The closing postings as they are stored, grown by `closings`."""

@@ -3,14 +3,11 @@ store's own affair."""
 
 from __future__ import annotations
 
-from chalicelib.domain.archive.payments import DAY_MS, hash_name
+from chalicelib.domain.archive.payments import DAY_MS, LEAST_DAYS, hash_name
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import TenantId, made_at, place_in_time
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.usecases.ports.store import Store
-
-LEAST_DAYS = 90
-"""No payment is archived earlier (`ARCHIVE_AFTER_DAYS`), so of younger invoices nobody asks."""
 
 
 def newest_by_hash(store: Store, tenant: TenantId, txid: str) -> Deposit | None:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.chain import DepositBlock, Migrated
+from chalicelib.domain.chain import ArchivedBlock, DepositBlock, Migrated
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
@@ -35,15 +35,20 @@ def highest_first(store: Store, network: Network) -> Iterator[DepositBlock]:
 
 
 def ensure_rows(store: Store, network: Network, clock: Clock) -> None:
-    """Give every block of `network` with deposits its row by height. Scans all deposits the first time.
+    """Give every block of `network` with deposits its row by height, but for those whose deposits are archived. Scans all deposits
+    the first time.
 
     Raises Unavailable.
     """
     if store.get(Migrated, network=network.id, name=ROWS) is not None:
         return
     seen: set[tuple[int, str]] = set()
+    archived = store.get(ArchivedBlock, network=network.id)
     for deposit in store.every(Deposit):
         if deposit.network == network.id and deposit.block_number is not None and deposit.block not in seen:
+            below = archived is not None and deposit.block_number <= archived.number
+            if below and not store.whole([(Deposit, {"id": deposit.id})])[0]:
+                continue
             seen.add(deposit.block)
             add_row(store, network, *deposit.block)
     note_rows(store, network, clock)

@@ -121,6 +121,13 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class Remove:
+    """Remove `record`; commits only while it is stored as it was read: with its version."""
+
+    record: Any
+
+
+@dataclass(frozen=True, slots=True)
 class AtEpoch:
     """Commit only while no reorganisation has been followed on `network` since `epoch` was read. All that ask meet at one item:
     payments ask for their block (`AtPart`)."""
@@ -196,7 +203,7 @@ class Enforce:
 
 Change = (
     Save | Add | Take | Delete | Post | Beside | Emit | Open | Close | AtEpoch | AtPart | Dropped | Still | Absent | Enforce
-    | Stub | Name | DeleteEmpty
+    | Stub | Name | DeleteEmpty | Remove
 )  # fmt: skip
 
 

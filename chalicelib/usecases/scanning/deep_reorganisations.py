@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from chalicelib.domain.chain import Block, DepositBlock
+from chalicelib.domain.chain import ArchivedBlock, Block, DepositBlock
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.newer_states import each_of
@@ -21,7 +21,7 @@ from chalicelib.usecases.scanning.block_lists import deposits_of
 
 class Fallen(NamedTuple):
     """`gone` are the blocks that the chain no longer has and whose deposits stand still, highest first. `standing` is the height
-    of the highest block with deposits that it has; None where it has none."""
+    of the highest block with deposits that it has, archived ones too; None where it has none."""
 
     gone: tuple[DepositBlock, ...]
     standing: int | None
@@ -36,8 +36,9 @@ class DeepReorganisations:
         self._network, self._reader, self._store = context.network, context.reader, context.store
 
     def fallen(self) -> Fallen:
-        """Raises Unavailable: also where the node has no block yet at a height where deposits are. Where the network has several
-        nodes, two of them have to have another block in the place of the lowest that is gone; else Unavailable is raised."""
+        """Raises Unavailable: also where the node has no block yet at a height where deposits are, or another one in the place of
+        the highest whose row left for the archive. Where the network has several nodes, two of them have to have another block in
+        the place of the lowest that is gone; else Unavailable is raised."""
         gone: list[DepositBlock] = []
         standing: int | None = None
         height, there = -1, ""
@@ -51,7 +52,18 @@ class DeepReorganisations:
             elif self._holds(block):
                 gone.append(block)
         self._vouched(gone)
-        return Fallen(tuple(gone), standing)
+        return Fallen(tuple(gone), self._with_archived(standing))
+
+    def _with_archived(self, standing: int | None) -> int | None:
+        """`standing`, or the highest block whose row left for the archive (`usecases/archive/block_rows.py`), if that is higher: it
+        was final months ago."""
+        archived = self._store.get(ArchivedBlock, network=self._network.id)
+        if archived is None or (standing is not None and standing >= archived.number):
+            return standing
+        if self._hash(archived.number) != archived.hash:
+            # Nobody knows which payments below it would have to be taken back.
+            raise Unavailable(f"{self._network.id}: the chain has no block {archived.hash}, up to which payments are archived")
+        return archived.number
 
     def _hash(self, number: int) -> str:
         found = self._reader.block_hash(number)

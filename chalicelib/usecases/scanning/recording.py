@@ -15,6 +15,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.archive.payments import DAY_MS, LEAST_DAYS
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Block, Reward, Transfer
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
@@ -165,9 +166,13 @@ class Recorder:
         """The ids of those that are not stored as being in this very block. What was `read` before is taken for true, others may
         have stored it since; the rest is read where it is worth looking."""
         unread = [id_ for id_, _ in movements if id_ not in read]
-        if unread and len(movements) > _FEW:
+        if unread and (len(movements) > _FEW or self._may_be_archived(block)):
             read.update(zip(unread, known_of(self._store, [(Deposit, {"id": id_}) for id_ in unread]), strict=True))
         return {id_ for id_, transfer in movements if not _stored_as(read.get(id_), transfer, block)}
+
+    def _may_be_archived(self, block: Block) -> bool:
+        """Whether payments of the block are perhaps in the archive, and its list gone with them: it is not made again for them."""
+        return self._context.clock.now_ms() - block.time >= LEAST_DAYS * DAY_MS
 
     def _proven(self, block: Block, mine: list[Transfer], comes_again: bool) -> list[Transfer]:
         """The transfers of `mine` that happened. Raises Contradiction, Unavailable."""
@@ -190,6 +195,8 @@ class Recorder:
         block, epoch, watched = storing.scanned.block, storing.scanned.epoch, storing.known.watched
         owned = self._owned(proven, self._claims.ids(block, proven), watched)
         held = held_of(self._store, self._network, twins, {t: id_ for t, id_, _ in owned})
+        if self._may_be_archived(block):
+            owned = self._not_stored(block, owned, storing.known)
         groups = grouped(owned)
         if len(groups) == 1 and not held and not behind and self._stored_with_list(storing, groups[0]):
             return True
