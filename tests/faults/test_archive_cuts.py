@@ -56,6 +56,40 @@ def proved(attic: Attic, answers: dict[str, bytes]) -> None:
 
 def test_a_run_that_is_cut_anywhere_is_ended_by_the_next(old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
     attic, _, answers = old
+    cut_anywhere(attic, answers, monkeypatch)
+
+
+@pytest.fixture
+def alone(stack: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Old]:
+    """The same for a payment to an address without an invoice."""
+    with open_attic(stack, monkeypatch) as attic:
+        made = attic.post("/v1/addresses", {"network": attic.network, "coin": "usdt"}).json
+        attic.pay(made["address"], "5", "usdt")
+        attic.mine()
+        attic.turn()
+        (deposit,) = attic.get(f"/v1/transactions/address/{made['address']}")["data"]
+        attic.out_of_reach()
+        attic.a_year_later()
+        yield attic, deposit, attic.answers([f"/v1/transactions/{deposit['id']}", f"/v1/transactions/{deposit['hash']}"])
+
+
+def test_a_payment_without_an_invoice_is_archived_once_wherever_it_is_cut(alone: Old, monkeypatch: pytest.MonkeyPatch) -> None:
+    attic, _, answers = alone
+    cut_anywhere(attic, answers, monkeypatch)
+
+
+def test_two_workers_close_its_posting_once(alone: Old, monkeypatch: pytest.MonkeyPatch) -> None:
+    attic, deposit, answers = alone
+    (found,) = (each for each in services().store.every(Deposit) if each.id == deposit["id"])
+    assert found.tenant is not None
+    tenant, cutoff = found.tenant, services().clock.now_ms() - 86_400_000
+    in_between(monkeypatch, lambda: services().archiving.archive_deposit(tenant, deposit["id"], cutoff))
+    assert services().archiving.archive_deposit(tenant, deposit["id"], cutoff) == "waits", "the other one was first"
+    assert len(attic.objects()) == 1, "both wrote the same"
+    proved(attic, answers)
+
+
+def cut_anywhere(attic: Attic, answers: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     cutter = Cutter()
     install(cutter, monkeypatch)
     begun, shift = attic.stack.snapshot(), services().clock.shift_ms

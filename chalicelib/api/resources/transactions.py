@@ -189,7 +189,9 @@ def _of_address(ctx: Ctx, query: ListQuery) -> Answer:
     if _operators(ctx) and _of_wallet(ctx, named):
         return _listed_at(ctx, query, named)
     known = ctx.services.addresses.find(ctx.tenant, named)
-    archived = [] if known.invoice_id is None else _archived(ctx, known.invoice_id)
+    if known.invoice_id is None:
+        return _listed_at(ctx, query, known.address, covered(ctx))
+    archived = _archived(ctx, known.invoice_id)
     if not archived:
         return _listed_at(ctx, query, known.address)
     store = ctx.services.store
@@ -199,9 +201,9 @@ def _of_address(ctx: Ctx, query: ListQuery) -> Answer:
     return Answer(_shown(ctx, found), pagination)
 
 
-def _listed_at(ctx: Ctx, query: ListQuery, address: str) -> Answer:
+def _listed_at(ctx: Ctx, query: ListQuery, address: str, covers: dict[str, Any] | None = None) -> Answer:
     found, pagination = TRANSACTIONS.page(ctx, query, also=[TRANSACTIONS.condition("address", address.lower())])
-    return Answer(_shown(ctx, found), pagination)
+    return Answer(_shown(ctx, found), pagination | (covers or {}))
 
 
 def _archived(ctx: Ctx, invoice_id: str) -> list[Deposit]:

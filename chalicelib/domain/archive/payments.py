@@ -1,4 +1,5 @@
-"""A payment that may go to the archive: an invoice that is final, with its deposits, their postings, and its addresses."""
+"""A payment that may go to the archive: an invoice that is final, with its deposits, their postings, and its addresses; or a
+deposit that has no invoice, with its postings."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from chalicelib.domain.addresses.addresses import Address
 from chalicelib.domain.deposits.claims import LogClaim
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
-from chalicelib.domain.ids import Realm, TenantId, derived_id
+from chalicelib.domain.ids import Realm, TenantId, derived_id, first_id
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import JournalEntry, WalletBalance
 
@@ -24,27 +25,34 @@ _ENTRIES = ("credit", "reverse", "unhold", "admit")
 @dataclass(frozen=True, slots=True)
 class Payment:
     """All of one invoice that leaves the tables, as it was read. `empty` are its addresses' balances that have nothing; `claims`
-    are no longer needed (`outlived`)."""
+    are no longer needed (`outlived`). Without an invoice it is one deposit, whose address lives on."""
 
-    invoice: Invoice
+    tenant: TenantId
+    invoice: Invoice | None
     deposits: tuple[Deposit, ...]
-    addresses: tuple[Address, ...]
     entries: tuple[JournalEntry, ...]
+    addresses: tuple[Address, ...] = ()
     claims: tuple[LogClaim, ...] = ()
     empty: tuple[WalletBalance, ...] = ()
 
     @property
+    def stubbed(self) -> list[Invoice | Deposit | Address]:
+        """The records in whose places stubs lie."""
+        return [*([] if self.invoice is None else [self.invoice]), *self.deposits, *self.addresses]
+
+    @property
     def records(self) -> list[Invoice | Deposit | Address | JournalEntry | LogClaim]:
         """What the archive keeps of it."""
-        return [self.invoice, *self.deposits, *self.addresses, *self.entries, *self.claims]
+        return [*self.stubbed, *self.entries, *self.claims]
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRound:
     """How far the archive has come in a realm. `before`: what was made earlier (milliseconds since 1970) may be in the archive, and
     in no list; it never goes back, and is said since `said_at`. `merchant` is the one whose invoices were looked at last, up to the
-    position `after` in their list; both None at the beginning of a round. The last one ended at `ended_at`. `large` counts the
-    payments that this round found to have more rows than a transaction takes, `large_before` those of the last one."""
+    position `after` in their list; both None at the beginning of a round. Behind them come its deposits without an invoice:
+    `after` is `behind_invoices` then, and `deposits_after` the position in their list. The last one ended at `ended_at`. `large`
+    counts the payments that this round found to have more rows than a transaction takes, `large_before` those of the last one."""
 
     realm: Realm
     before: int = 0
@@ -54,7 +62,13 @@ class ArchiveRound:
     ended_at: int = 0
     large: int = 0
     large_before: int = 0
+    deposits_after: str | None = None
     version: int = 0
+
+    @property
+    def behind_invoices(self) -> str:
+        """The end of what a round looks at of a merchant's invoices; a version that knows no more takes the next merchant then."""
+        return first_id("inv", self.before)
 
 
 def entry_ids(deposit: Deposit) -> list[str]:
@@ -79,10 +93,16 @@ def settled_before(invoice: Invoice, deposits: Mapping[str, Deposit], cutoff: in
     if not invoice.final or any(shown.deposit not in deposits for shown in invoice.payments):
         return False
     times = [invoice.created_at, invoice.expires_at, invoice.manual_at or 0]
-    return max(times) < cutoff and all(_settled(deposit, cutoff) for deposit in deposits.values())
+    return max(times) < cutoff and all(settled(deposit, cutoff) for deposit in deposits.values())
 
 
-def _settled(deposit: Deposit, cutoff: int) -> bool:
+def stands_alone(deposit: Deposit) -> bool:
+    """Whether it is a payment by itself: to an address of its merchant's, which is no invoice's. One that came on the wrong network
+    is not, since its return names it."""
+    return deposit.tenant is not None and deposit.invoice_id is None and not deposit.returned
+
+
+def settled(deposit: Deposit, cutoff: int) -> bool:
     """A deposit that is credited and free, or fell out of the chain. What an operator may still release is neither."""
     if deposit.status == "pending" or deposit.held or deposit.small or deposit.releasable or deposit.set_aside or deposit.unpriced:
         return False

@@ -61,6 +61,8 @@ class Deposit:
     `part` is the part of its block's list that its commits rest on (`domain.chain.BlockDeposits`); None in no block, and where a
     version that knew no parts saved it last.
 
+    `archives` names the archive's objects that have it, or once had it, newest first.
+
     `round` counts how often it fell out of the chain, or was gone before it was in it: crediting again is a new journal entry.
     """
 
@@ -93,6 +95,7 @@ class Deposit:
     rate: Quote | None = None
     worth: FiatValue | None = None
     part: int | None = None
+    archives: tuple[str, ...] | None = None
     round: int = 0
     emitted: int = 0
     version: int = 1

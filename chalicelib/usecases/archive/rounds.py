@@ -1,4 +1,5 @@
-"""Rounds of the archive: all merchants of a realm one after the other, each one's old invoices from the oldest on.
+"""Rounds of the archive: all merchants of a realm one after the other, each one's old invoices from the oldest on, then its old
+deposits without an invoice.
 
 A list has no archived invoice, so what a round finds is what is still in the tables. Its place is stored after each page: dying in
 between repeats a page, which is found empty then. A round begins a day after the last one ended, since invoices that can not leave
@@ -10,11 +11,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from chalicelib.domain.archive.payments import DAY_MS, SAID_MS, ArchiveRound
-from chalicelib.domain.ids import Realm, TenantId, first_id
+from chalicelib.domain.archive.payments import DAY_MS, SAID_MS, ArchiveRound, stands_alone
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.ids import Realm, TenantId, first_id, place_in_time
 from chalicelib.domain.merchants.suspensions import ListedMerchant
 from chalicelib.domain.versions import next_version
 from chalicelib.usecases.archive.archiving import Archiving, Outcome
@@ -26,6 +30,7 @@ from chalicelib.usecases.ports.store import Listed, Span, Store
 log = logging.getLogger(__name__)
 
 _PAGE = 50
+_Archive = Callable[[TenantId, str, int], Outcome]
 
 
 class ArchiveRounds:
@@ -61,30 +66,48 @@ class ArchiveRounds:
         return known if now - known.said_at >= SAID_MS else None
 
     def _page(self, round_: ArchiveRound, now: int, each: Each) -> tuple[int, ArchiveRound | None]:
-        """Archive a page of one merchant's invoices; the round behind it, None at its end. Behind a merchant's last page that is
-        the next merchant's beginning: one write for both."""
+        """Archive a page of one merchant's invoices, and behind the last one a page of its deposits without an invoice; the round
+        behind it, None at its end. Behind a merchant's last page that is the next merchant's beginning: one write for both."""
         if round_.after is None:
             return 0, self._next_merchant(round_, now)
         tenant = TenantId(f"{round_.merchant}:{self._realm}")
-        span = Span(high=first_id("inv", round_.before))
-        found = self._store.places(Listed("inv", "time", tenant), limit=_PAGE, after=round_.after, span=span)
         outcomes: Counter[Outcome] = Counter()
+        if round_.after < round_.behind_invoices:
+            found = self._store.places(
+                Listed("inv", "time", tenant), limit=_PAGE, after=round_.after, span=Span(high=round_.behind_invoices)
+            )
+            self._archive(outcomes, each, tenant, [place.sk for place in found.places], round_.before, self._archiving.archive)
+            if found.more:
+                return self._behind(round_, outcomes, after=found.places[-1].position)
+            round_ = replace(round_, after=round_.behind_invoices, deposits_after=None)
+        found = self._store.places(
+            Listed("tx", "time", tenant), limit=_PAGE, after=round_.deposits_after, span=Span(high=place_in_time(round_.before, ""))
+        )
+        alone = [d.id for d in self._store.at(found.places, known_only=True) if isinstance(d, Deposit) and stands_alone(d)]
+        self._archive(outcomes, each, tenant, alone, round_.before, self._archiving.archive_deposit)
+        if found.more:
+            return self._behind(round_, outcomes, deposits_after=found.places[-1].position)
+        return outcomes["archived"], self._next_merchant(replace(round_, large=round_.large + outcomes["large"]), now)
 
-        def archive(invoice_id: str) -> None:
-            outcome = self._archiving.archive(tenant, invoice_id, round_.before)
+    def _archive(
+        self, outcomes: Counter[Outcome], each: Each, tenant: TenantId, ids: Sequence[str], before: int, archive: _Archive
+    ) -> None:
+        def step(id: str) -> None:
+            outcome = archive(tenant, id, before)
             outcomes[outcome] += 1
             if outcome == "large":
-                log.warning("%s of %s has too many rows for the archive: it stays", invoice_id, tenant)
+                log.warning("%s of %s has too many rows for the archive: it stays", id, tenant)
 
-        for place in found.places:
-            each.take(place.sk, lambda id=place.sk: archive(id))  # type: ignore[misc]
-        behind = replace(round_, after=None, large=round_.large + outcomes["large"])
-        if found.more:
-            return outcomes["archived"], self._saved(replace(behind, after=found.places[-1].position))
-        return outcomes["archived"], self._next_merchant(behind, now)
+        for id in ids:
+            each.take(id, partial(step, id))
+
+    def _behind(self, round_: ArchiveRound, outcomes: Counter[Outcome], **place: str) -> tuple[int, ArchiveRound]:
+        changed: dict[str, Any] = {"large": round_.large + outcomes["large"], **place}
+        return outcomes["archived"], self._saved(replace(round_, **changed))
 
     def _next_merchant(self, round_: ArchiveRound, now: int) -> ArchiveRound | None:
         page = self._store.page(ListedMerchant, limit=1, after=round_.merchant)
+        round_ = replace(round_, deposits_after=None)
         if page.items:
             return self._saved(replace(round_, merchant=page.items[0].id, after=first_id("inv", 0)))
         if round_.large > round_.large_before:

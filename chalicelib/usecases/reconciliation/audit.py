@@ -80,7 +80,7 @@ def read_books(store: Store, now_ms: int) -> Books:
     for record in every[EventRecord]:
         sequences[f"{record.tenant} {record.object_id}"].add((record.sequence, record.id))
     invoices = every[Invoice]
-    archived = list(_archived(store, invoices))
+    archived = list(_archived(store, [*invoices, *every[Deposit]]))
     return Books(
         journal=[*every[JournalEntry], *archived],
         archived=archived,
@@ -118,11 +118,10 @@ def read_books(store: Store, now_ms: int) -> Books:
     )
 
 
-def _archived(store: Store, invoices: Iterable[Invoice]) -> Iterator[JournalEntry]:
-    """The entries of all objects of the archive that an invoice names; an object is one invoice's."""
-    for invoice in invoices:
-        for name in invoice.archives or ():
-            yield from (record for record in store.kept(name) if isinstance(record, JournalEntry))
+def _archived(store: Store, named: Iterable[Invoice | Deposit]) -> Iterator[JournalEntry]:
+    """The entries of all objects of the archive that an invoice or a deposit names."""
+    for name in dict.fromkeys(name for record in named for name in record.archives or ()):
+        yield from (record for record in store.kept(name) if isinstance(record, JournalEntry))
 
 
 def audit(store: Store, now_ms: int | None = None) -> list[str]:

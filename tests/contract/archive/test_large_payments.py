@@ -13,7 +13,7 @@ import pytest
 from chalicelib.domain.archive.payments import DAY_MS, SAID_MS
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import TenantId
-from chalicelib.usecases.archive import archiving
+from chalicelib.usecases.archive import old_payments
 from chalicelib.usecases.ports.changes import FEW_ITEMS, Stub
 from chalicelib.wiring import services
 from chalicelib.workers import archive as worker
@@ -84,6 +84,6 @@ def test_one_that_is_too_large_stays_and_is_told_once(
     attic.wait(DAY_MS // 1000)
     assert told() == [], "there are not more of them than a day ago"
     assert invoice["id"] in caplog.text, "another round has looked"
-    monkeypatch.setattr(archiving, "MOST_ITEMS", MANY - 1)
+    monkeypatch.setattr(old_payments, "MOST_ITEMS", MANY - 1)
     asked = TenantId(attic.tenant()), invoice["id"], services().clock.now_ms() - DAY_MS
     assert services().archiving.archive(*asked) == "large", "the list of its address is not read to its end"
