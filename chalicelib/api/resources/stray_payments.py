@@ -76,7 +76,7 @@ def list_stray_payments(ctx: Ctx, query: ListQuery) -> Answer:
     """Those that `POST /v1/stray-payments` has read, of the key's realm. Which transactions to read is told by payers, and by the
     alarm `a payment to …, which receives on …`."""
     found, pagination = STRAYS.page(ctx, query)
-    return Answer(_views(ctx, found), pagination)
+    return Answer(_views(ctx, ctx.services.stray_payments.known(found)), pagination)
 
 
 @endpoint(
@@ -110,7 +110,7 @@ def credit_stray_payment(ctx: Ctx) -> Answer:
     top than the network's confirmations, or a token that is not registered (`POST /v1/coins` first).
     """
     crediting = ctx.services.stray_payments.crediting(ctx.realm, ctx.param("id"), ctx.key.id)
-    return ctx.create(crediting, lambda stray: _views(ctx, [stray])[0])
+    return ctx.create(crediting, lambda stray: _views(ctx, _recorded(ctx, [stray]))[0])
 
 
 @endpoint(
@@ -130,7 +130,7 @@ def return_stray_payment(ctx: Ctx, body: StrayReturn) -> Answer:
     and whatever a withdrawal to `address` would be refused with now, but for the balance.
     """
     returning = ctx.services.stray_payments.sending_back(ctx.realm, ctx.param("id"), body.address, ctx.tenant, ctx.key.id)
-    return ctx.create(returning, lambda stray: _views(ctx, [stray])[0])
+    return ctx.create(returning, lambda stray: _views(ctx, _recorded(ctx, [stray]))[0])
 
 
 def _read(ctx: Ctx, looked: Looked) -> dict[str, Any]:
@@ -139,17 +139,24 @@ def _read(ctx: Ctx, looked: Looked) -> dict[str, Any]:
         "txid": looked.txid,
         "blockNumber": looked.block_number,
         "internalTransfers": "read" if looked.internal else "unknown",
-        "payments": _views(ctx, looked.payments),
+        "payments": _views(ctx, _recorded(ctx, looked.payments)),
     }
 
 
-def _views(ctx: Ctx, strays: Sequence[StrayPayment]) -> list[dict[str, Any]]:
-    """With what is recorded of each, and how high the chains are: two reads for a hundred."""
-    desk = ctx.services.stray_payments
-    networks = sorted({stray.network for stray in strays})
+Recorded = Sequence[tuple[StrayPayment, Deposit | None]]
+
+
+def _recorded(ctx: Ctx, strays: Sequence[StrayPayment]) -> Recorded:
+    """What an answer to a POST tells, before it is stored: of every payment, or TooNew, which tells the caller to ask again."""
+    return ctx.services.stray_payments.recorded(strays)
+
+
+def _views(ctx: Ctx, strays: Recorded) -> list[dict[str, Any]]:
+    """With how high the chains are: one read for a hundred."""
+    networks = sorted({stray.network for stray, _ in strays})
     cursors = ctx.services.store.get_many([(Cursor, {"network": id}) for id in networks]) if networks else []
     tips = {cursor.network: cursor.tip for cursor in cursors if cursor is not None}
-    return [_view(ctx, each, deposit, tips) for each, deposit in desk.recorded(strays)]
+    return [_view(ctx, each, deposit, tips) for each, deposit in strays]
 
 
 def _view(ctx: Ctx, one: StrayPayment, deposit: Deposit | None, tips: Mapping[str, int]) -> dict[str, Any]:

@@ -130,8 +130,13 @@ class StrayPayments:
         return found
 
     def recorded(self, strays: Sequence[StrayPayment]) -> list[tuple[StrayPayment, Deposit | None]]:
-        """Each with its recorded deposit, without those whose deposit has a form that only a newer version knows: one read for a
-        hundred."""
+        """Each with its recorded deposit: one read for a hundred. Raises TooNew where one has a form that only a newer version
+        knows, Unavailable."""
+        found = self._store.get_many([(Deposit, {"id": stray.id}) for stray in strays]) if strays else []
+        return list(zip(strays, found, strict=True))
+
+    def known(self, strays: Sequence[StrayPayment]) -> list[tuple[StrayPayment, Deposit | None]]:
+        """The same without those that `recorded` would raise TooNew for."""
         found = each_of(self._store, [(Deposit, {"id": stray.id}) for stray in strays]) if strays else []
         return [(stray, deposit) for stray, deposit in zip(strays, found, strict=True) if not isinstance(deposit, TooNew)]
 

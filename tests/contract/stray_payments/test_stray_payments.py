@@ -532,3 +532,43 @@ def test_a_deposit_in_a_newer_form_keeps_no_other_from_the_list(desk: Desk) -> N
     assert [each["id"] for each in desk.call("GET", "").json["data"]] == [second["id"]]
     left.unform()
     assert len(desk.call("GET", "").json["data"]) == 2
+
+
+@pytest.mark.parametrize("asked", ["read", "credit", "return"])
+def test_recorded_in_a_newer_form_before_the_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    """A newer version records the payment between a request's decision and its answer: the caller is told to ask again, and nothing
+    is decided yet."""
+    first, txid = desk.one(desk.pay("5")), desk.pay("6")
+    second = desk.one(txid)
+    assert (desk.send_back if asked == "return" else desk.credit)(first).status == 201
+    desk.run()
+    store = services().store
+    recorded = store.get(Deposit, id=first["id"])
+    real, stored = type(store).get_many, list[Left]()
+
+    def get_many(self: Any, wanted: Any, /) -> Any:
+        if [kind for kind, _ in wanted] == [Deposit] and not stored:  # the answer's own read
+            made = replace(recorded, id=second["id"], version=1)
+            store.commit([Save(made)])
+            stored.append(Left(made, "status"))
+            stored[0].put("confirmed")
+            stored[0].form(1)
+        return real(self, wanted)
+
+    asks: dict[str, Callable[[], Response]] = {
+        "read": lambda: desk.call("POST", "", {"network": "polygon", "txid": txid}),
+        "credit": lambda: desk.credit(second),
+        "return": lambda: desk.send_back(second),
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "get_many", get_many)
+        answer = asks[asked]()
+    assert (answer.status, answer.headers.get("retry-after")) == (500, "120"), answer.body
+    assert "send the request again" in answer.json["error"]["message"]
+    (left,) = stored
+    left.unform()
+    store.remove(Deposit, id=second["id"])
+    assert desk.shown(second)["status"] == "open"
+    assert asks[asked]().status == 201
+    desk.run()
+    desk.books()
