@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import boto3
 import pytest
@@ -147,7 +147,7 @@ SPLITS: dict[str, Callable[[str], bool]] = {
 """Which functions are the next version's, as a deploy that replaces one after the other may stand."""
 ALL_PATHS, ALL_BEFORE = PATHS | MORE_PATHS, BEFORE | MORE_BEFORE
 SEEDS = 6
-EACH = 40
+EACH = 8
 """One in so many calls is cut."""
 CHECKED = {
     ("deposit", ROLLED_BACK, 0), ("withdrawal", MIXED, 0), ("withdrawal", UPGRADED, 0), ("withdrawal", "payout of the next", 0),
@@ -216,23 +216,67 @@ def test_versions_work_side_by_side(
     assert "next" in said or (path, way) not in (("deposit", "requests of the next"), ("withdrawal", UPGRADED))
 
 
-@pytest.mark.sweep
-@pytest.mark.parametrize(("how", "when"), WAYS)
-@pytest.mark.parametrize("path", sorted(PATHS))
-def test_any_call_of_either_may_fail(
-    path: str, how: How, when: When, stack: Stack, receiver: Receiver, after: Version, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Cut(NamedTuple):
+    """What is cut of a path, and how: call number `at`, of all or `of` one name. Who takes which turn is drawn by it."""
+
+    path: str
+    how: How
+    when: When
+    at: int
+    of: str = ""
+
+
+EARLY: tuple[Cut, ...] = (
+    Cut("refund", "death", "after", 27, "TransactWriteItems"), Cut("refund", "error", "after", 33, "TransactWriteItems"),
+    Cut("collection", "death", "after", 1, "Sign"), Cut("collection", "death", "after", 2, "DeleteItem"),
+    Cut("archive", "death", "after", 1, "PutObject"), Cut("archive", "error", "before", 1, "GetObject"),
+)  # fmt: skip
+"""What each check cuts: a refund, a top-up, a sweep, a payment's archiving. The sweep cuts one call in `EACH` in each way."""
+
+
+@pytest.fixture
+def broken(stack: Stack, receiver: Receiver, after: Version, monkeypatch: pytest.MonkeyPatch) -> Callable[[Cut], bool]:
+    """Goes a path with a cut in it; whether the call came. Raises AssertionError where something is lost."""
+    monkeypatch.setenv("ARCHIVE_AFTER_DAYS", str(AFTER_DAYS))
     cutter = Cutter()
     install(cutter, monkeypatch)
-    at = 1 + WAYS.index((how, when))
-    while True:
+
+    def play(cut: Cut) -> bool:
         stack.reset()
-        cutter.set(at, how, when)
-        go(Beside(BothVersions(stack, after, random.Random(at)), cutter), path, MIXED, receiver)
-        if not cutter.fired:
-            break
-        at += EACH
-    assert at > 5 * EACH
+        cutter.set(cut.at, cut.how, cut.when, cut.of)
+        try:
+            go(Beside(BothVersions(stack, after, random.Random(str(cut))), cutter), cut.path, MIXED, receiver)
+        except AssertionError as error:
+            raise AssertionError(
+                f"{cut} ({cutter.trace[cut.at - 1] if len(cutter.trace) >= cut.at else 'nothing'}): {error}"
+            ) from error
+        return cutter.fired
+
+    return play
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", EARLY, ids=lambda cut: "-".join(map(str, cut)))
+def test_a_call_of_either_may_fail(broken: Callable[[Cut], bool], cut: Cut) -> None:
+    assert broken(cut), "the call never came"
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize(("how", "when"), WAYS)
+@pytest.mark.parametrize("path", sorted(ALL_PATHS))
+def test_any_call_of_either_may_fail(
+    broken: Callable[[Cut], bool],
+    record_property: Callable[[str, object], None],
+    path: str,
+    how: How,
+    when: When,
+) -> None:
+    """One call in `EACH` in each way, and of the ways each another."""
+    at, cuts = 1 + WAYS.index((how, when)) * EACH // len(WAYS), 0
+    while broken(Cut(path, how, when, at)):
+        at, cuts = at + EACH, cuts + 1
+    record_property("cut_points", cuts)
+    assert cuts > 30
 
 
 def test_an_index_comes_and_goes_while_both_write(stack: Stack, after: Version) -> None:

@@ -36,19 +36,20 @@ class Died(BaseException):
 
 @dataclass
 class Cutter:
-    """Counts armed calls and fails number `at` (from 1; 0: none). `trace` names the calls counted."""
+    """Counts armed calls, or those `of` one name, and fails number `at` (from 1; 0: none). `trace` names all armed calls."""
 
     at: int = 0
     how: How = "error"
     when: When = "before"
     armed: bool = False
     fired: bool = False
+    of: str = ""
     trace: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Of calls that are made at the same time one has the number."""
 
-    def set(self, at: int, how: How, when: When) -> None:
-        self.at, self.how, self.when = at, how, when
+    def set(self, at: int, how: How, when: When, of: str = "") -> None:
+        self.at, self.how, self.when, self.of = at, how, when, of
         self.armed, self.fired, self.trace = False, False, []
 
     @contextmanager
@@ -65,7 +66,8 @@ class Cutter:
             return call()
         with self.lock:
             self.trace.append(name)
-            mine = len(self.trace) == self.at
+            counted = self.trace.count(self.of) if self.of else len(self.trace)
+            mine = counted == self.at and self.of in ("", name)
         if mine and self.when == "before":
             self._fail(error)
         try:
