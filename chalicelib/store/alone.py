@@ -24,6 +24,7 @@ the row of a block, once."""
 _MANY = 25  # items in one BatchWriteItem
 _TRIES = 6
 _Call = Callable[[str, dict[str, Any]], dict[str, Any]]
+REFUSED = "ConditionalCheckFailedException"
 BUSY = ("TransactionConflictException", "ThrottlingException", "ProvisionedThroughputExceededException")
 
 
@@ -45,8 +46,8 @@ def saved(plan: Any) -> bool:
     try:
         client._make_api_call("PutItem" if puts else "UpdateItem", asked)
     except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code == "ConditionalCheckFailedException":
+        code = _code(error)
+        if code == REFUSED:
             if not _is_ours(client, asked, error):
                 raise Conflict((*puts, *updates)[0]) from error
         elif code in BUSY:
@@ -78,6 +79,23 @@ def write_all(call: _Call, left: Sequence[tuple[str, dict[str, Any]]]) -> None:
         left = [*unwritten, *left[_MANY:]]
         if unwritten:
             time.sleep(random.uniform(0.01, 0.02 * 2**idle))  # noqa: S311 - spreads retries, guards nothing
+
+
+def put_new(call: _Call, table: str, item: dict[str, Any]) -> None:
+    """Put an item where there is none; what is there stays. A put that is refused costs what one that is not would have.
+    Raises what `call` raises.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html#write-operation-consumption
+    """
+    try:
+        call("PutItem", {"TableName": table, "Item": item, "ConditionExpression": "attribute_not_exists(pk)"})
+    except Unavailable as error:
+        if not (isinstance(error.__cause__, ClientError) and _code(error.__cause__) == REFUSED):
+            raise
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response["Error"]["Code"])
 
 
 def removed(call: _Call, table: str, key: tuple[str, str]) -> bool:

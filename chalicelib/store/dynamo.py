@@ -251,7 +251,8 @@ class DynamoStore:
         raise Conflict(None)
 
     def put_all(self, records: Sequence[Any], /) -> None:
-        """Store `records` one by one, whatever lies in their places; 25 a round trip. Raises Unavailable; some may be stored."""
+        """Store `records` one by one, whatever lies in their places, whole: also what a newer version added there goes (see the
+        port). 25 a round trip. Raises Unavailable; some may be stored."""
         items = [self.models.item(record) for record in records]
         alone.write_all(self._call, [(item.Meta.table_name, {"PutRequest": {"Item": item.serialize()}}) for item in items])
 
@@ -260,11 +261,12 @@ class DynamoStore:
         return alone.removed(self._call, self.models.of(kind).Meta.table_name, key_of(kind, key))
 
     def open(self, work: Work, /) -> None:
-        """Open one obligation by itself, whether it is open or not. Raises Unavailable."""
+        """Open one obligation by itself; one that is open already stays as it is, with what a newer version put there. Raises
+        Unavailable."""
         from chalicelib.store.commit import work_item
 
         item = work_item(self.models, work)
-        self._call("PutItem", {"TableName": item.Meta.table_name, "Item": item.serialize()})
+        alone.put_new(self._call, item.Meta.table_name, item.serialize())
 
     def close_all(self, works: Sequence[Work], /) -> None:
         """Close obligations one by one, whether they are open or not; 25 a round trip. Raises Unavailable; some may be closed."""

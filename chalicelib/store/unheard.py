@@ -131,7 +131,9 @@ def put_in(plan: Any, change: Emit, open_: Callable[..., None], now_ms: int) -> 
     nobody = tally.pk.does_not_exist() | (tally.f_count == 0)
     plan.check(change, tally, key_of(Tally, {"tenant": str(row.tenant), "of": OF}), nobody)
     put_events(plan, change, now_ms)
-    # A transaction may have an item only once.
+    # A transaction may have an item only once. One that is open is put over, also what a newer version put there: no condition,
+    # which would fail the payment, and no update, since the roles may only put obligations. A hint is its key: what is to be
+    # collected is read from the ledger, and any version may have opened it, so that nobody can rest on more.
     for command in {(each.group, each.body["id"]): each for each in row.commands}.values():
         open_(plan, change, hint_work(NetworkId(command.group), command.body["id"]), anew=False)
 

@@ -4,6 +4,7 @@ the books are whole for both, and everything is credited and paid exactly once.
 
 from __future__ import annotations
 
+import importlib
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -12,13 +13,16 @@ from typing import Any, NamedTuple
 import boto3
 import pytest
 
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.versions import newer_state
 from chalicelib.domain.webhooks.endpoints import EventRecord
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.domain.work import OutboxRow
+from chalicelib.store.unheard import FEW_EVENTS
 from chalicelib.wiring import services
 from tests.support import versions
 from tests.support.archive import AFTER_DAYS
-from tests.support.cuts import WAYS, Cutter, How, When, install
+from tests.support.cuts import WAYS, Cutter, Died, How, When, install
 from tests.support.paths import BEFORE, CONFIRMATIONS, ETHER, PATHS
 from tests.support.receiver import Receiver
 from tests.support.stack import Stack
@@ -41,11 +45,11 @@ def receiver() -> Iterator[Receiver]:
         yield running
 
 
-def items(stack: Stack) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """All items of the tables that the next version adds to, by table and key."""
+def items(stack: Stack, *tables: str) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """All items of these tables, or of those that the next version adds to, by table and key."""
     client = boto3.client("dynamodb", region_name="eu-central-1")
     found = {}
-    for name in map(stack.aws.settings.table, ("records", "work")):
+    for name in map(stack.aws.settings.table, tables or ("records", "work")):
         for page in client.get_paginator("scan").paginate(TableName=name):
             found |= {(name, item["pk"]["S"], item.get("sk", {}).get("S", "")): item for item in page["Items"]}
     return found
@@ -277,6 +281,48 @@ def test_any_call_of_either_may_fail(
         at, cuts = at + EACH, cuts + 1
     record_property("cut_points", cuts)
     assert cuts > 30
+
+
+@pytest.mark.parametrize("first", ["next", "this"])
+def test_an_event_that_both_store_is_the_same(
+    first: str, stack: Stack, receiver: Receiver, after: Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The relay of one version dies behind the events of a large outbox row, and the other's stores them over: nothing but the end
+    of their keeping is another."""
+    cutter = Cutter()
+    install(cutter, monkeypatch)
+    world = Beside(BothVersions(stack, after, random.Random(1)), cutter)
+    world.stack.call("POST", "/v1/webhooks", world.key, json={"url": receiver.url(), "events": ["*"]})
+    world.request("POST", "/v1/invoices", {"currency": "eth", "amount": "1", "network": NETWORK}, "invoice")
+    world.run()
+    (invoice,) = services().store.every(Invoice)
+    with after.active():
+        news = importlib.import_module("chalicelib.usecases.base.outbox").News(services().clock.now_ms())
+        for n in range(FEW_EVENTS + 1):
+            news.tell(invoice.tenant, "invoice.partial", invoice.id, 100 + n, {"id": invoice.id})
+        importlib.import_module("chalicelib.wiring").services().store.commit(news.emit())
+    (row,) = services().store.every(OutboxRow)
+    assert not row.apart
+
+    def told() -> dict[str, Any]:
+        found = items(stack, "events")
+        return {id: {**item, "ttl": None} for (_, _, id), item in found.items() if id in {event.id for event in row.events}}
+
+    world.both.split = lambda name: (name == "relay") == (first == "next")
+    cutter.set(1, "death", "after", "BatchWriteItem")
+    with pytest.raises(Died), cutter.arm():
+        world.stack.drain(only=("relay",), failures="count", hurry=True)
+    world.reborn()
+    before = told()
+    assert before.keys() == {event.id for event in row.events}
+    bodies = [json.loads(event.body) for event in services().store.every(EventRecord) if event.id in before]
+    assert [body[versions.SAID] for body in bodies] == ["next"] * len(row.events)
+    world.both.split = lambda name: (name == "relay") == (first == "this")
+    cutter.set(0, "death", "after")
+    world.later()
+    world.stack.drain(only=("relay", "housekeeping"), failures="count", hurry=True)
+    assert services().store.get(OutboxRow, id=row.id) is None
+    assert told() == before
 
 
 def test_an_index_comes_and_goes_while_both_write(stack: Stack, after: Version) -> None:

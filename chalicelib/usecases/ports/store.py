@@ -144,8 +144,11 @@ class Store(Protocol):
         ...
 
     def put_all(self, records: Sequence[Any], /) -> None:
-        """Store `records` one by one, whatever lies in their places: for what any worker would store the same. Half the price of
-        `commit`, 25 a round trip; where it fails, some may be stored."""
+        """Store `records` one by one, whatever lies in their places, whole: for records that any worker makes the same of something
+        else that is stored, and that are never saved. A newer version's is no exception: what it adds to such a record follows from
+        what the record is made of, which keeps what a version does not know; so this version's record lacks nothing that another
+        may rest on. Half the price of `commit`, 25 a round trip, where a condition on each would be a round trip each; where it
+        fails, some may be stored."""
         ...
 
     def remove(self, kind: type[Any], /, **key: str) -> bool:
@@ -154,7 +157,7 @@ class Store(Protocol):
         ...
 
     def open(self, work: Work, /) -> None:
-        """Open one obligation by itself, at half the price of `commit`, whether it is open or not."""
+        """Open one obligation by itself, at half the price of `commit`; one that is open already stays as it is."""
         ...
 
     def close_all(self, works: Sequence[Work], /) -> None:

@@ -195,7 +195,8 @@ class Relay:
         if not row.apart:
             # Whoever tells the row stores the same, but for how long it is kept: no condition is needed, and no transaction.
             # Also over what a newer version stored before it died: all that it said of the event is in the row (`Event.more`), and
-            # it can rest on nothing else in the record, since events that this version tells first have none of that either.
+            # it can rest on nothing else in the record, since events that this version tells first have none of that either
+            # (tests/faults/test_two_versions.py: an event that both store is the same). No record of an event is saved.
             self._store.put_all([event_record(event, iso(event.at), now) for event in row.events])
         tenants = dict.fromkeys(event.tenant for event in row.events)
         endpoints = {tenant: endpoints_of(self._store, tenant) if known is None else known for tenant in tenants}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,3 +54,21 @@ def test_tables_that_take_nothing_are_given_up(pauses: list[float]) -> None:
     with pytest.raises(Unavailable, match="throttled"):
         alone.write_all(Table(0), items(3))
     assert len(pauses) < 6 and sum(pauses) < 2
+
+
+def test_nothing_else_is_put_over_what_a_newer_version_may_have_stored() -> None:
+    """Events and hints say nothing that does not follow from their row, or their key; an event is never saved over its version
+    before. Everything else is an update of what this version knows, or a put where nothing is."""
+    root = Path(alone.__file__).parents[1]
+    shape = re.compile(r"\.put_all\(|anew=False\)|PutRequest|Save\(event\)|next_version\(event")
+    found = {
+        (str(path.relative_to(root)), words)
+        for path in root.rglob("*.py")
+        for words in shape.findall(path.read_text(encoding="utf-8"))
+    }
+    assert found == {
+        ("usecases/webhooks/relay.py", ".put_all("),
+        ("usecases/webhooks/test_event.py", "Save(event)"),  # a new one
+        ("store/unheard.py", "anew=False)"),
+        ("store/dynamo.py", "PutRequest"),
+    }
