@@ -29,6 +29,7 @@ def create_stack(
     session: boto3.Session | None = None,
     *,
     alarm_topic: str | None = None,
+    keep: bool = False,
     tell: Callable[[str], None] = print,
     wait: Callable[[float], None] = time.sleep,
 ) -> None:
@@ -37,8 +38,9 @@ def create_stack(
     Keys come first, in a stack of their own. What stands already outside of the stacks is brought in. Tables are made without
     protection from deletion, so that a first try can be rolled back, and get it in a second update.
     `session` picks account and region (default: the environment's); `alarm_topic` is the ARN of the SNS topic that alarms
-    go to: None keeps the one of last time, an empty text takes it away. The template goes by S3: a request holds 51,200 bytes, a
-    file there 1 MB. Raises botocore's ClientError where AWS refuses, CanNot where the stack does not come to stand.
+    go to: None keeps the one of last time, an empty text takes it away. `keep` leaves what the template does not have any more to
+    `end_stack`, behind the functions. The template goes by S3: a request holds 51,200 bytes, a file there 1 MB. Raises botocore's
+    ClientError where AWS refuses, CanNot where the stack does not come to stand.
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStack.html
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
     """
@@ -48,21 +50,17 @@ def create_stack(
     from infra.deployment.bucket import make_bucket
     from infra.deployment.platform_settings import of_stage
     from infra.deployment.stack import Stack
+    from infra.deployment.taken_away import Way
 
     aws = session or boto3
     bucket, formation, real = make_bucket(aws, wait), aws.client("cloudformation"), stage == "prod"
-    dynamodb, kms, text = aws.client("dynamodb"), aws.client("kms"), TEMPLATE.read_text()
+    kms, text = aws.client("kms"), TEMPLATE.read_text()
     main = Stack(formation, bucket, stack_name(stage), wait, real)
     stands, days = main.stands(), str(of_stage(stage).access_log_days)
     given = {"Stage": stage, "AlarmTopic": alarm_topic, "TablesKeyArn": None, "AccessLogDays": days}
-    tables = index_steps.table_names(text, stage)
-
-    def steps() -> list[str]:
-        index_steps.wait_for_tables(dynamodb, tables, tell, wait)
-        return index_steps.steps(text, stage, lambda table: index_steps.table_of(dynamodb, table))
-
+    way = Way(main, aws.client("dynamodb"), text, stage, tell)
     if stands and key_stack.held(main):
-        key_stack.let_go(main, steps()[0], {**given, "TablesKeyArn": key_stack.arn_of(kms, stage)}, tell)
+        key_stack.let_go(main, way.steps(keep)[0], {**given, "TablesKeyArn": key_stack.arn_of(kms, stage)}, tell)
     keys = Stack(formation, bucket, key_stack.name_of(stage), wait, real)
     key_stack.stand(keys, kms, stage, lambda: retained.holder_of_money(aws, text, stage), tell)
     if not stands or not main.holds():
@@ -74,10 +72,37 @@ def create_stack(
         if not real:
             return
         given |= {"AlarmTopic": None, "TablesKeyArn": None}
-    for step in steps():
-        main.update(step, given)
-        index_steps.wait_for_tables(dynamodb, tables, tell, wait)
+    way.go(given, keep=keep)
     main.protect()
+
+
+def end_stack(
+    stage: str,
+    session: boto3.Session | None = None,
+    *,
+    tell: Callable[[str], None] = print,
+    wait: Callable[[float], None] = time.sleep,
+) -> list[str]:
+    """Take away what `create_stack` kept, once functions need it no more: a line for what went. Safe to repeat, and after a cut.
+
+    Raises botocore's ClientError where AWS refuses, CanNot where the stack does not come to stand.
+    """
+    import boto3
+
+    from infra.deployment.bucket import bucket_of
+    from infra.deployment.stack import Stack
+    from infra.deployment.taken_away import Way, let_go, taken_away
+
+    aws = session or boto3
+    main = Stack(aws.client("cloudformation"), bucket_of(aws), stack_name(stage), wait, stage == "prod")
+    way = Way(main, aws.client("dynamodb"), TEMPLATE.read_text(), stage, tell)
+    gone, left = taken_away(main, way.dynamodb, way.text, stage), let_go(main, way.text)
+    if gone or left:
+        main.stands()  # what another left under way has ended, and its state takes an update
+        way.go({})
+    return [f"the stack {main.name} lost {each}" for each in gone] + [
+        f"{each} left the stack {main.name}, and stays" for each in left
+    ]
 
 
 def topic_problem(stage: str, wanted: str | None) -> str | None:

@@ -145,11 +145,12 @@ def _demand(bucket: Bucket, stage: str, session: Any) -> str:
 
 def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> None:
     from infra import gateway_answers, mappings
+    from infra.deploy import end_stack
     from infra.deployment import forms, function_settings, gateway_stage, mend, standing, stopping, versions
     from infra.deployment.code import PROJECT, deploy_code
 
     stage, client = args.stage, session.client("lambda")
-    prepare_stage(args)
+    prepare_stage(args, keep=True)
     lock.demand()
     if forms.older_ran(versions.fetch(lock.bucket, stage), standing.look(session, stage).functions.values()):
         reopen()
@@ -168,6 +169,9 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> None:
     api = next(each["rest_api_id"] for each in recorded if each["resource_type"] == "rest_api")
     gateway_answers.put_answers(api)
     for line in gateway_stage.settle(session, lock.bucket, stage, api):
+        print(line)
+    lock.demand()
+    for line in end_stack(stage):
         print(line)
 
 

@@ -39,15 +39,16 @@ def prepare(args: argparse.Namespace) -> int:
         return prepare_stage(args)
 
 
-def prepare_stage(args: argparse.Namespace) -> int:
-    """The same for who holds the stage's lock, and has looked at the alarm topic and at what runs."""
+def prepare_stage(args: argparse.Namespace, *, keep: bool = False) -> int:
+    """The same for who holds the stage's lock, and has looked at the alarm topic and at what runs, or keeps (`keep`) what that may
+    need."""
     import boto3
 
     from infra import bootstrap
     from infra.deploy import create_stack
 
     wired = services()
-    create_stack(args.stage, alarm_topic=args.alarm_topic)
+    create_stack(args.stage, alarm_topic=args.alarm_topic, keep=keep)
     bootstrap.prepare(wired, boto3.client("kms"))
     if args.stage == "demo" and not bootstrap.demo_is_published(wired):
         say(bootstrap.demo_keys(wired))  # to be published: they are shown this once

@@ -56,6 +56,17 @@ def steps(text: str, stage: str, standing: Callable[[str], Standing | None]) -> 
     ]
 
 
+def keeping(text: str, stage: str, standing: Callable[[str], Standing | None]) -> str:
+    """The template, with the indexes that its tables have beside: those whose names it does not have."""
+    changed = {}
+    for logical, properties in _tables(text).items():
+        table, wanted = standing(named(of(properties, "TableName"), stage)), _indexes(properties)
+        names = {index.name for index in wanted}
+        if table and (beside := [index for index in table.indexes if index.name not in names]):
+            changed[logical] = _changed(properties, [*wanted, *beside], table)
+    return replaced(text, changed) if changed else text
+
+
 def way(before: Sequence[Index], after: Sequence[Index]) -> list[list[Index]]:
     """What a table has after each step from `before` to `after`; the last is `after`. One index comes or goes in each."""
     now, found = list(before), []
@@ -162,9 +173,14 @@ def _way_of(properties: Any, stage: str, standing: Callable[[str], Standing | No
     table = standing(named(of(properties, "TableName"), stage))
     if table is None:
         return []
+    return [_changed(properties, indexes, table) for indexes in way(table.indexes, _indexes(properties))]
+
+
+def _changed(properties: Any, indexes: Sequence[Index], table: Standing) -> dict[str, Any]:
+    """A table's properties to replace, for it to have these indexes, which are the template's or stand."""
     types = {**table.types, **{a["AttributeName"]: a["AttributeType"] for a in plain(of(properties, "AttributeDefinitions"))}}
     own = [key["AttributeName"] for key in plain(of(properties, "KeySchema"))]
-    return [_properties(indexes, own, types) for indexes in way(table.indexes, _indexes(properties))]
+    return _properties(indexes, own, types)
 
 
 def _properties(indexes: Sequence[Index], own: Sequence[str], types: Mapping[str, str]) -> dict[str, Any]:

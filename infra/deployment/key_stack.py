@@ -26,11 +26,21 @@ from botocore.exceptions import ClientError
 from chalicelib.settings import APP, Settings
 from infra.commands.common import CanNot
 from infra.deployment.stack import Given, Stack, Standing
-from infra.deployment.template_nodes import KEY_TYPES, applies, named, of, properties_of, resources, retaining, type_of
+from infra.deployment.template_nodes import (
+    KEEPING,
+    KEY_TYPES,
+    applies,
+    named,
+    of,
+    policy_of,
+    properties_of,
+    resources,
+    retaining,
+    type_of,
+)
 
 KEYS = Path(__file__).resolve().parents[1] / "keys.yaml"
 RIGHTS = "infra/keys-deployer.json"
-_KEEP = ("Retain", "RetainExceptOnCreate")
 _DENIED = ("AccessDenied", "AccessDeniedException")
 
 
@@ -53,8 +63,8 @@ def let_go(main: Stack, after: str, given: Given, tell: Callable[[str], None]) -
     """
     tell(f"keys leave the stack {main.name}, and stay")
     main.update(retaining(main.template(), held(main)), {})
-    stands = resources(main.template())
-    if deleted := [each for each in held(main) if getattr(of(stands[each], "DeletionPolicy"), "value", None) not in _KEEP]:
+    stands = main.template()
+    if deleted := [each for each in held(main) if policy_of(stands, each) not in KEEPING]:
         raise CanNot(
             f"the stack {main.name} would delete {', '.join(deleted)}: CloudFormation has not taken the policy Retain for them, and"
             " nothing was let go. Update the stack by hand with its own template, Retain for these, and another change"

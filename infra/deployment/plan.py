@@ -8,13 +8,13 @@ from typing import Any
 from chalicelib.settings import APP
 from infra import lambda_platform, mappings
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import code, function_settings, gateway_stage, index_steps, key_stack, retained, standing
+from infra.deployment import code, function_settings, gateway_stage, key_stack, retained, standing
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
 from infra.deployment.mend import too_many
 from infra.deployment.stack import Stack
 from infra.deployment.standing import Standing
-from infra.deployment.taken_away import taken_away
+from infra.deployment.taken_away import Way, let_go, taken_away
 
 _NEW = (None, "ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS")
 
@@ -62,10 +62,11 @@ def _stack(session: Any, bucket: Bucket, stage: str) -> Iterator[str]:
         return
     yield f"stack {name} ({state}): brought to infra/{TEMPLATE.name}"
     if gone := taken_away(main, dynamodb, text, stage):
-        yield f"  takes away {', '.join(gone)}"
-    found = index_steps.steps(text, stage, lambda table: index_steps.table_of(dynamodb, table))
-    if len(found) > 1:
-        yield f"  in {len(found)} updates: one index of a table is made or removed in each, which may take hours"
+        yield f"  behind the functions, takes away {', '.join(gone)}"
+    if left := let_go(main, text):
+        yield f"  behind the functions, {', '.join(left)} leaves it, and stays with all that is in it"
+    if (updates := Way(main, dynamodb, text, stage).count()) > 1:
+        yield f"  in {updates} updates: one index of a table is made or removed in each, which may take hours"
 
 
 def _functions(found: Standing, stage: str) -> Iterator[str]:

@@ -1,35 +1,99 @@
 """What a template takes away of a stage's stack, and when it may.
 
-A release takes an index, a queue or an alarm away one release after its last use. So its deploy may take it away: neither its
-functions nor those of the release before need it. What an older checkout's deploy would take away, running functions may need until
-theirs replace them: the plan says it, and `rollback` leaves the stack as it is. `prepare` alone leaves the functions, and takes
-nothing away while there are any.
+Functions of the version before run until a deploy's own have replaced them, whichever of both is the older: what an older
+checkout's template lacks, newer ones need, and of a plain upgrade nobody can tell. So a deploy takes its stack to the template in
+two parts: before the functions to `keeping`, behind them to the template itself. A cut between leaves more than is needed, which
+the next deploy, of whichever checkout, keeps in the same way. `prepare` alone leaves the functions, and takes nothing away while
+there are any; `rollback` leaves the stack as it is.
+
+Tables, buckets and keys are never taken away: where a template does not have them, they leave the stack and stay, and a later one
+brings them in again (`retained`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
 from infra.deployment import forms, index_steps, standing, versions
 from infra.deployment.bucket import Bucket
-from infra.deployment.stack import Stack
-from infra.deployment.template_nodes import KEY_TYPES, resources
+from infra.deployment.retained import BUCKET, TABLE
+from infra.deployment.stack import Given, Stack
+from infra.deployment.template_nodes import KEEPING, KEY_TYPES, joined, policy_of, resources
+
+_STAY = (TABLE, BUCKET)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The updates that bring a stack to a template, one index of a table at a time."""
+
+    main: Stack
+    dynamodb: Any
+    text: str
+    stage: str
+    tell: Callable[[str], None] = print
+
+    def steps(self, keep: bool = False) -> list[str]:
+        """The templates to send; `keep`: up to what functions may need that run. Raises CanNot, botocore's ClientError."""
+        self._wait()
+        wanted = keeping(self.main, self.text, self.stage, self._look) if keep else self.text
+        return index_steps.steps(wanted, self.stage, self._look)
+
+    def go(self, given: Given, *, keep: bool = False) -> None:
+        """Send them, with these values of parameters. Raises CanNot where one is rolled back, botocore's ClientError."""
+        for step in self.steps(keep):
+            self.main.update(step, given)
+            self._wait()
+
+    def count(self) -> int:
+        """How many there are by way of what is kept. Changes nothing. Raises CanNot, botocore's ClientError."""
+        kept = keeping(self.main, self.text, self.stage, self._look)
+        before, after = index_steps.wanted(kept, self.stage), index_steps.wanted(self.text, self.stage)
+        removed = max(len(before[table]) - len(after[table]) for table in after)
+        return len(index_steps.steps(kept, self.stage, self._look)) + (0 if kept == self.text else max(1, removed))
+
+    def _look(self, table: str) -> index_steps.Standing | None:
+        return index_steps.table_of(self.dynamodb, table)
+
+    def _wait(self) -> None:
+        names = index_steps.table_names(self.text, self.stage)
+        index_steps.wait_for_tables(self.dynamodb, names, self.tell, self.main.wait)
 
 
 def taken_away(main: Stack, dynamodb: Any, text: str, stage: str) -> list[str]:
     """The resources of the stack that the template does not have, and the indexes of tables that it does not have as they are.
     Keys are left out: they go to a stack of their own (`key_stack`). Changes nothing. Raises botocore's ClientError."""
-    held = main.holds() if main.state() else {}
-    known = resources(text)
-    gone = [f"{logical} ({kind})" for logical, kind in held.items() if logical not in known and kind not in KEY_TYPES]
-    return sorted(gone) + [
+    return [f"{logical} ({kind})" for logical, kind in _gone(main, text).items() if kind not in _STAY] + [
         f"index {index} of {table}"
         for table, wanted in index_steps.wanted(text, stage).items()
         if (stands := index_steps.table_of(dynamodb, table)) is not None
         for index in sorted(each.name for each in stands.indexes if each not in wanted)
     ]
+
+
+def let_go(main: Stack, text: str) -> list[str]:
+    """Those that leave the stack and stay. Changes nothing. Raises botocore's ClientError."""
+    return [f"{logical} ({kind})" for logical, kind in _gone(main, text).items() if kind in _STAY]
+
+
+def keeping(main: Stack, text: str, stage: str, look: Callable[[str], index_steps.Standing | None]) -> str:
+    """The template, with all that its stack holds beside, and the indexes that tables have beside: functions that run may need it.
+    `look` finds a table by its name.
+
+    Raises CanNot where a table or a bucket would be deleted with its place in the stack; botocore's ClientError.
+    """
+    gone = _gone(main, text)
+    before = main.template() if gone else text
+    if lost := [name for name, kind in gone.items() if kind in _STAY and policy_of(before, name) not in KEEPING]:
+        raise CanNot(
+            f"the stack {main.name} would delete {', '.join(lost)}, which infra/{TEMPLATE.name} of this checkout does not have:"
+            " deploy the checkout that made it, or give it the DeletionPolicy Retain there first. Nothing was changed"
+        )
+    return index_steps.keeping(joined(text, before, gone) if gone else text, stage, look)
 
 
 def demand_nothing_taken(session: Any, bucket: Bucket, stage: str) -> None:
@@ -38,9 +102,15 @@ def demand_nothing_taken(session: Any, bucket: Bucket, stage: str) -> None:
     forms.demand_stored_read(stage, versions.fetch(bucket, stage))
     if not standing.function_names(session.client("lambda"), stage):
         return
-    main = Stack(session.client("cloudformation"), bucket, stack_name(stage))
-    if gone := taken_away(main, session.client("dynamodb"), TEMPLATE.read_text(), stage):
+    main, text = Stack(session.client("cloudformation"), bucket, stack_name(stage)), TEMPLATE.read_text()
+    if gone := [*let_go(main, text), *taken_away(main, session.client("dynamodb"), text, stage)]:
         raise CanNot(
             f"infra/{TEMPLATE.name} of this checkout takes away {', '.join(gone)}, which functions that stand may"
             " need: prepare from the checkout that made the stack, or deploy this one. Nothing was changed"
         )
+
+
+def _gone(main: Stack, text: str) -> dict[str, str]:
+    """The types of what the stack holds and the template does not have, but for keys, by logical id."""
+    held, known = main.holds() if main.state() else {}, resources(text)
+    return {logical: kind for logical, kind in sorted(held.items()) if logical not in known and kind not in KEY_TYPES}

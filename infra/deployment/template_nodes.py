@@ -11,6 +11,8 @@ import yaml
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 KEY_TYPES = ("AWS::KMS::Key", "AWS::KMS::Alias")
+KEEPING = ("Retain", "RetainExceptOnCreate")
+"""The policies with which a resource stays that leaves its template."""
 
 
 @functools.lru_cache(maxsize=4)
@@ -46,6 +48,11 @@ def _value(node: Any, stage: str) -> str | None:
 
 def type_of(resource: Any) -> str:
     return str(of(resource, "Type").value)
+
+
+def policy_of(text: str, logical: str) -> str:
+    """What becomes of a resource that leaves this template."""
+    return str(getattr(of(resources(text)[logical], "DeletionPolicy"), "value", "Delete"))
 
 
 def properties_of(resource: Any) -> Any:

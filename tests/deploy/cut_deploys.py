@@ -1,15 +1,16 @@
 """Runs commands of a stage one after the other on a copy of the project, from an empty account on, and cuts them at AWS calls:
-`deploy`, `upgrade` (deploy, of the next release), `rollback`, `delete`.
+`deploy`, `upgrade` (deploy, of the next release), `rollback`, `older` (deploy, of the first release, mended), `delete`.
 
 At such a call the process is forked: the copy is cut there, runs the command again as an operator would, and dumps what stands; the
-first one goes on. Prints, as JSON, of each command the cuts, what stands in the end, what cuts left otherwise, and what was asked
-of AWS. Run in a process of its own by test_deploy_cuts.py: Chalice loads the app from the folder that it deploys.
+first one goes on. Prints, as JSON, of each command the cuts, what stands in the end, what cuts left otherwise, what was asked of
+AWS, and what functions lacked that were not replaced yet. Run in a process of its own by test_deploy_cuts.py: Chalice loads the app
+from the folder that it deploys.
 
 A command with `!` behind it is cut in this process, once, and run again: that takes half the time, and there is nothing to compare
 with.
 
     python -m tests.deploy.cut_deploys <commands> <folder> <stage> <the last one's each n-th call> <remainder by n>
-        <command:operation, after the first of which it is cut, too>
+        <command:operation, after the first of which it is cut, too; command:operation 2, after the second>
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from typing import Any
 import boto3
 import botocore.client
 from botocore.exceptions import EndpointConnectionError
+from moto.core.models import DEFAULT_ACCOUNT_ID
 
+from infra.local.aws import REGION
 from tests.support.cuts import WAYS, Cutter, Died
 
 NEVER = 10**6
@@ -55,6 +58,12 @@ class Forks:
     on: bool = False
     forks: bool = True
     """Whether a cut is another process's."""
+    ran: set[str] = field(default_factory=set)
+    """What functions ran before the command."""
+    stood: set[str] = field(default_factory=set)
+    """Queues and indexes before it."""
+    lacked: set[str] = field(default_factory=set)
+    """Those of them that were gone while a function still ran what it had run before."""
 
     def around(self, operation: str, call: Callable[[], Any]) -> Any:
         # The lock is renewed in a thread of its own, once a minute: a process that is forked there has no main thread to go on.
@@ -62,9 +71,10 @@ class Forks:
             return call()
         self.calls.append(operation)
         number = len(self.calls)
-        if operation in self.named or number % self.every == self.first:
-            how, when = ("death", "after") if operation in self.named else WAYS[len(self.cuts) % len(WAYS)]
-            self.named.discard(operation)
+        named = self.named & {operation, f"{operation} {self.calls.count(operation)}"}
+        if named or number % self.every == self.first:
+            how, when = ("death", "after") if named else WAYS[len(self.cuts) % len(WAYS)]
+            self.named -= named
             self.cuts[number] = f"{number} {operation}: {how} {when}"
             child = os.fork() if self.forks else 0
             if child == 0:
@@ -94,6 +104,8 @@ def main(commands: str, folder: str, stage: str, every: str, first: str, operati
     api_call = client._make_api_call
 
     def called(self: Any, operation: str, arguments: Any) -> Any:
+        if operation == "UpdateFunctionCode" and forks.ran & _running():
+            forks.lacked |= forks.stood - _needed()
         if forks.on:
             forks.asked.add((self.meta.service_model.service_name, operation))
         return forks.around(operation, lambda: api_call(self, operation, arguments))
@@ -105,12 +117,31 @@ def main(commands: str, folder: str, stage: str, every: str, first: str, operati
         command = word.rstrip("!")
         if command == "upgrade":
             next_release.check_out(project)
+        if command == "older":
+            next_release.check_out_the_one_before(project)
         mine = {operation for whose, operation in named if whose == command}
         each_n_th = (int(every), int(first)) if place == len(every_command) else (NEVER, 0)
-        forks = Forks(*each_n_th, mine, forks=word == command)
-        words = deploy if command in ("deploy", "upgrade") else ["--stage", stage, command, "--yes"]
+        forks = Forks(*each_n_th, mine, forks=word == command, ran=_running(), stood=_needed())
+        words = deploy if command in ("deploy", "upgrade", "older") else ["--stage", stage, command, "--yes"]
         found[command] = _cut(forks, words, Path(folder), stage)
     print(json.dumps(found))
+
+
+def _needed() -> set[str]:
+    """The queues, and the indexes of tables, that stand: what a function that runs may use. moto is asked beside all calls."""
+    from moto.dynamodb.models import dynamodb_backends
+    from moto.sqs.models import sqs_backends
+
+    tables = dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION].tables.values()
+    indexes = {f"index {index.name} of {table.name}" for table in tables for index in table.global_indexes}
+    return {f"queue {name}" for name in sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues} | indexes
+
+
+def _running() -> set[str]:
+    """The checksums of what functions run."""
+    from moto.awslambda.models import lambda_backends
+
+    return {each.code_sha_256 for each in lambda_backends[DEFAULT_ACCOUNT_ID][REGION].list_functions()}
 
 
 def _cut(forks: Forks, words: list[str], folder: Path, stage: str) -> dict[str, Any]:
@@ -123,7 +154,7 @@ def _cut(forks: Forks, words: list[str], folder: Path, stage: str) -> dict[str, 
     with contextlib.suppress(Died):
         said = _operate(words)
     if forks.cut is not None and forks.forks:
-        _go_on(forks.cut, words, folder, stage, known)
+        _go_on(forks, words, folder, stage, known)
         os._exit(0)
     if forks.cut is not None:
         forks.on, age = True, lock._age
@@ -135,10 +166,11 @@ def _cut(forks: Forks, words: list[str], folder: Path, stage: str) -> dict[str, 
         file = folder / f"{number}.json"
         answer = json.loads(file.read_text()) if file.exists() else {"said": "its process ended"}
         file.unlink(missing_ok=True)
-        problems = [answer["said"]] if answer["said"] else differences(whole, answer["dump"])
+        problems = [answer["said"]] if answer["said"] else [*differences(whole, answer["dump"]), *answer["lacked"]]
         if problems:
             left[name] = problems
-    return {"said": said, "left": left, "stands": whole, "cuts": [*forks.cuts.values()], "asked": sorted(forks.asked)}
+    cuts, lacked = [*forks.cuts.values()], sorted(forks.lacked)
+    return {"said": said, "left": left, "stands": whole, "cuts": cuts, "asked": sorted(forks.asked), "lacked": lacked}
 
 
 def _versions(stage: str) -> tuple[Any, ...]:
@@ -178,16 +210,17 @@ def _operate(words: list[str]) -> str:
     return "" if result == 0 else said.getvalue()[-_SAID:]
 
 
-def _go_on(number: int, words: list[str], folder: Path, stage: str, known: tuple[Any, ...]) -> None:
+def _go_on(forks: Forks, words: list[str], folder: Path, stage: str, known: tuple[Any, ...]) -> None:
     """What the operator does after a cut, in this process that was forked for it, and what stands then, into a file."""
     from infra.deployment import code
     from tests.deploy.standing_dump import dump
 
+    number = forks.cut
     own = folder / str(number)
     shutil.copytree(folder / "project", own)
     vars(code)["PROJECT"] = own
     said = _again(words, stage, known)
-    answer = {"said": said, "dump": None if said else dump(stage)}
+    answer = {"said": said, "dump": None if said else dump(stage), "lacked": sorted(forks.lacked)}
     (folder / f"{number}.json").write_text(json.dumps(answer))
     shutil.rmtree(own)
 

@@ -170,11 +170,14 @@ def _keep(put: Callable[[Any, str, Any], None]) -> None:
     update, delete = parsing.ResourceMap.update, parsing.ResourceMap.delete
 
     def updated(self: parsing.ResourceMap, template: dict[str, Any], parameters: dict[str, Any] | None = None) -> None:
-        for name in [name for name in self._resource_json_map if name not in template["Resources"]]:
+        gone = [name for name in self._resource_json_map if name not in template["Resources"]]
+        for name in gone:
             if self._resource_json_map[name].get("DeletionPolicy") in KEPT:
                 self._parsed_resources.pop(name, None)
                 del self._resource_json_map[name]
         update(self, template, parameters)
+        for name in gone:  # moto remembers it, and would not make it again
+            self._parsed_resources.pop(name, None)
 
     def deleted(self: parsing.ResourceMap) -> None:
         for name in [name for name, each in self._resource_json_map.items() if each.get("DeletionPolicy") in KEPT]:

@@ -1,5 +1,6 @@
 """Makes the next release of a copy of the project, as far as a deploy sees one: other code of every function, a route more and one
-less, two functions that go (a schedule's, a queue's), and two indexes more of one table.
+less, two functions that go (a schedule's, a queue's), two indexes more of one table, a queue and a table more. And the way back to
+the release before.
 """
 
 from __future__ import annotations
@@ -10,24 +11,53 @@ import sys
 from pathlib import Path
 
 from infra import deploy
-from infra.deployment import check, plan
-from infra.deployment.template_nodes import of, plain, properties_of, replaced, resources
+from infra.deployment import check, plan, taken_away
+from infra.deployment.template_nodes import joined, of, plain, properties_of, replaced, resources
 
 GONE = ("archive", "collect")
 ROUTES = {"+": "/v1/later", "-": "/v1/balances"}
 TABLE, INDEXES = "records", ("later", "latest")
+MORE = """
+Resources:
+  LaterQueue:
+    Type: AWS::SQS::Queue
+    Properties:
+      QueueName: !Sub "gateway-${Stage}-later"
+  LaterTable:
+    Type: AWS::DynamoDB::Table
+    DeletionPolicy: RetainExceptOnCreate
+    UpdateReplacePolicy: Retain
+    Properties:
+      TableName: !Sub "gateway-${Stage}-later"
+      BillingMode: PAY_PER_REQUEST
+      AttributeDefinitions: [{AttributeName: pk, AttributeType: S}]
+      KeySchema: [{AttributeName: pk, KeyType: HASH}]
+"""
+_BEFORE = deploy.TEMPLATE
 
 
 def check_out(project: Path) -> None:
     """Make the copy's app.py, and this process's template, those of the next release. The copy is what `app` is from here on."""
-    file = project / "app.py"
+    file, template = project / "app.py", project / _BEFORE.name
+    (project.parent / "app-before.py").write_text(file.read_text())
     file.write_text(_app(file.read_text()))
+    template.write_text(_template(_BEFORE.read_text()))
+    _use(project, template)
+
+
+def check_out_the_one_before(project: Path) -> None:
+    """Make all of it as it was before `check_out`, but for what mends nothing: its code is another one."""
+    (project / "app.py").write_text(f"{(project.parent / 'app-before.py').read_text()}# mended\n")
+    (project / _BEFORE.name).unlink()
+    _use(project, _BEFORE)
+
+
+def _use(project: Path, template: Path) -> None:
     sys.modules.pop("app", None)
-    sys.path.insert(0, str(project))
+    if str(project) not in sys.path:
+        sys.path.insert(0, str(project))
     importlib.invalidate_caches()
-    template = project / deploy.TEMPLATE.name
-    template.write_text(_template(deploy.TEMPLATE.read_text()))
-    for module in (deploy, check, plan):
+    for module in (deploy, check, plan, taken_away):
         vars(module)["TEMPLATE"] = template
 
 
@@ -48,4 +78,4 @@ def _template(text: str) -> str:
         wanted["AttributeDefinitions"].append({"AttributeName": f"{name}_pk", "AttributeType": "S"})
         index = {"IndexName": name, "KeySchema": keys, "Projection": {"ProjectionType": "KEYS_ONLY"}}
         wanted["GlobalSecondaryIndexes"].append(index)
-    return replaced(text, {"RecordsTable": wanted})
+    return joined(replaced(text, {"RecordsTable": wanted}), MORE, list(resources(MORE)))

@@ -197,7 +197,7 @@ def test_a_command_that_was_cut_is_ended_by_running_it_again(
 
 
 def test_a_deploy_leaves_queues_stopped_those_of_new_mappings_too(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
-    from infra import gateway_answers
+    from infra import deploy, gateway_answers
     from infra.commands import deploying
     from infra.deployment import code, gateway_stage, versions
 
@@ -210,8 +210,9 @@ def test_a_deploy_leaves_queues_stopped_those_of_new_mappings_too(deployed: Depl
     monkeypatch.setattr(code, "deploy_code", chalice)
     monkeypatch.setattr(versions, "fetch", lambda *_: versions.Versions())
     for module, name in ((deploying, "prepare_stage"), (deploying, "reopen"), (gateway_answers, "put_answers")):
-        monkeypatch.setattr(module, name, lambda *_: 0)
-    monkeypatch.setattr(gateway_stage, "settle", lambda *_: [])
+        monkeypatch.setattr(module, name, lambda *_, **__: 0)
+    for module, name in ((gateway_stage, "settle"), (deploy, "end_stack")):
+        monkeypatch.setattr(module, name, lambda *_: [])
     lock: Any = SimpleNamespace(demand=lambda: None, bucket=None)
     deploying._deploy(Namespace(stage=STAGE), lock, boto3)
     assert deployed.states() == {"Disabled"} and len(deployed.of("relay")) == 1

@@ -1,8 +1,12 @@
-"""`prepare` alone takes nothing away that functions may need: an older checkout's template lacks what later ones use."""
+"""What functions may need is not taken away before they are replaced: an older checkout's template lacks what later ones use.
+
+That a whole deploy keeps to it, cut wherever, is in test_deploy_cuts.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import boto3
@@ -12,14 +16,17 @@ from moto import mock_aws
 
 from chalicelib import wiring
 from chalicelib.settings import VARIABLES
+from infra import deploy
 from infra.cli import main
-from infra.deploy import TEMPLATE, create_stack
+from infra.commands.common import CanNot
+from infra.deploy import TEMPLATE, create_stack, end_stack
 from infra.deployment import index_steps, plan, taken_away, versions
 from infra.deployment.bucket import bucket_of
 from infra.deployment.lock import locked
 from infra.deployment.stack import Stack
 from infra.deployment.template_nodes import compose, of, pairs
 from infra.local import repairs
+from tests.deploy.importing import stand_in
 from tests.deploy.made_functions import make_function
 
 STAGE = "demo"
@@ -35,6 +42,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)  # an operator's shell has none of the tests' settings
     repairs.install()
+    stand_in(functools.partial(monkeypatch.setattr, raising=False))
     wiring.forget()  # of another stage's, and another account's
     with mock_aws():
         create_stack(STAGE, tell=lambda line: None)
@@ -42,14 +50,14 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
     wiring.forget()
 
 
-def older(text: str, index: str) -> str:
-    """The template without a queue, and without an index of the records."""
+def older(text: str, *names: str, without: Sequence[str] = (QUEUE,)) -> str:
+    """The template without some resources, and without some indexes of the records."""
     document = compose(text)
     found = of(document, "Resources")
-    found.value = [(key, value) for key, value in found.value if key.value != QUEUE]
+    found.value = [(key, value) for key, value in found.value if key.value not in without]
     properties = of(of(found, "RecordsTable"), "Properties")
     indexes = of(properties, "GlobalSecondaryIndexes")
-    indexes.value = [each for each in indexes.value if of(each, "IndexName").value != index]
+    indexes.value = [each for each in indexes.value if of(each, "IndexName").value not in names]
     return str(yaml.serialize(document))
 
 
@@ -61,11 +69,63 @@ def test_what_an_older_template_takes_away_is_named(stack: Stack) -> None:
     assert said == [GONE, f"index {index} of gateway-{STAGE}-records"]
 
 
+def use(monkeypatch: pytest.MonkeyPatch, file: Path, text: str) -> None:
+    file.write_text(text)
+    for module in (deploy, plan, taken_away):
+        monkeypatch.setattr(module, "TEMPLATE", file)
+
+
+def stands(stack: Stack) -> tuple[bool, set[str], set[str]]:
+    """Whether the queue is there, the indexes of the records, and the resources of the stack."""
+    queues = boto3.client("sqs").list_queues(QueueNamePrefix=f"gateway-{STAGE}-ticks").get("QueueUrls", [])
+    table = index_steps.table_of(boto3.client("dynamodb"), f"gateway-{STAGE}-records")
+    assert table is not None
+    return any(url.endswith("-ticks") for url in queues), {index.name for index in table.indexes}, set(stack.holds())
+
+
+def test_a_deploy_takes_away_behind_the_functions(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Safe to repeat, each part and both; the table leaves its stack, and stays. What comes anew comes first."""
+    boto3.client("dynamodb").put_item(TableName=f"gateway-{STAGE}-ledger", Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
+    queue, indexes, held = stands(stack)
+    gone, new = sorted(indexes)[:2], sorted(indexes)[2]
+    dynamodb, newer = boto3.client("dynamodb"), TEMPLATE.read_text()
+    dynamodb.update_table(TableName=f"gateway-{STAGE}-records", GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": new}}])
+    use(monkeypatch, tmp_path / "template.yaml", older(newer, *gone, without=(QUEUE, "LedgerTable")))
+    said = list(plan.plan(boto3, stack.bucket, STAGE))
+    named = ", ".join(f"index {index} of gateway-{STAGE}-records" for index in gone)
+    assert f"  behind the functions, takes away {GONE}, {named}" in said
+    assert "  behind the functions, LedgerTable (AWS::DynamoDB::Table) leaves it, and stays with all that is in it" in said
+    assert any(line.startswith("  in 3 updates:") for line in said)
+    for _ in range(2):
+        create_stack(STAGE, keep=True, tell=lambda line: None)
+        assert (queue, stands(stack)) == (True, (True, indexes, held))
+    assert len(end_stack(STAGE)) == 4
+    assert stands(stack) == (False, indexes - set(gone), held - {QUEUE, "LedgerTable"})
+    assert stack.template() == (tmp_path / "template.yaml").read_text() and end_stack(STAGE) == []
+    assert len(dynamodb.scan(TableName=f"gateway-{STAGE}-ledger")["Items"]) == 1
+    use(monkeypatch, tmp_path / "newer.yaml", newer)
+    create_stack(STAGE, keep=True, tell=lambda line: None)
+    assert end_stack(STAGE) == [] and stands(stack) == (True, indexes, held)
+    assert len(dynamodb.scan(TableName=f"gateway-{STAGE}-ledger")["Items"]) == 1, "brought in again"
+
+
+def test_a_table_that_would_be_deleted_is_kept(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but its policy keeps a table that leaves its stack, and somebody may have changed that by hand."""
+    text = TEMPLATE.read_text()
+    careless = text.replace("DeletionPolicy: RetainExceptOnCreate\n", "DeletionPolicy: Delete\n")
+    stack.update(careless, {})
+    use(monkeypatch, tmp_path / "template.yaml", older(text, without=["LedgerTable"]))
+    before = stands(stack)
+    with pytest.raises(CanNot, match=r"would delete LedgerTable, .* Nothing was changed"):
+        create_stack(STAGE, keep=True, tell=lambda line: None)
+    assert (stands(stack), stack.template()) == (before, careless)
+
+
 def test_prepare_alone_refuses_it_while_functions_stand(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "template.yaml"
-    file.write_text(older(TEMPLATE.read_text(), ""))
+    file.write_text(older(TEMPLATE.read_text()))
     assert QUEUE not in dict(pairs(of(compose(file.read_text()), "Resources")))
     make_function(f"gateway-{STAGE}-tick", "1")
     monkeypatch.setattr(taken_away, "TEMPLATE", file)
@@ -75,7 +135,9 @@ def test_prepare_alone_refuses_it_while_functions_stand(
     assert GONE in said and "which functions that stand may need" in said and "Nothing was changed" in said
     assert stack.holds() == before
     monkeypatch.setattr(plan, "TEMPLATE", file)
-    assert f"  takes away {GONE}" in list(plan.plan(boto3, stack.bucket, STAGE)), "a deploy may, and says so first"
+    assert f"  behind the functions, takes away {GONE}" in list(plan.plan(boto3, stack.bucket, STAGE)), (
+        "a deploy may, and says so first"
+    )
     boto3.client("lambda").delete_function(FunctionName=f"gateway-{STAGE}-tick")
     taken_away.demand_nothing_taken(boto3, stack.bucket, STAGE)  # nothing runs
 
