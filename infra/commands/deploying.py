@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from infra.commands.common import CanNot, Command, ask
@@ -13,6 +14,8 @@ from infra.commands.migrating import migrate_behind, reopen
 if TYPE_CHECKING:
     from infra.deployment.bucket import Bucket
     from infra.deployment.lock import Lock
+    from infra.deployment.standing import Function
+    from infra.deployment.versions import Version, Versions
 
 
 def add(command: Command) -> None:
@@ -22,7 +25,9 @@ def add(command: Command) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--check", action="store_true", help="change nothing; say what is missing, and every function's version")
     command(package)
-    command(rollback).add_argument("--yes", action="store_true", help="do not ask")
+    back = command(rollback)
+    back.add_argument("--yes", action="store_true", help="do not ask")
+    back.add_argument("--to", metavar="CODE", help="another one of the versions that are kept, by its code or time")
     command(delete).add_argument("--yes", action="store_true", help="do not ask for the stage's name")
 
 
@@ -74,30 +79,40 @@ def package(args: argparse.Namespace) -> int:
 
 
 def rollback(args: argparse.Namespace) -> int:
-    """Bring functions back to the version before: code and rights. It shows what it will do, and asks."""
+    """Bring functions back to the version before: code and rights. It shows what it will do, and asks.
+
+    Run again before the next deploy it ends the same rollback, whether or not that was cut.
+    """
     import boto3
 
-    from infra.deployment import forms, rolling_back, standing, versions
+    from infra.deployment import forms, rolling_back
     from infra.deployment.bucket import bucket_of
     from infra.deployment.lock import locked
 
     bucket = bucket_of(boto3)
-    functions = standing.look(boto3, args.stage).functions
-    known = versions.fetch(bucket, args.stage)
-    target = versions.before(known, {each.version for each in functions.values()}, args.stage)
+    functions, known, target = _target(bucket, args)
     forms.demand_reads(args.stage, known, functions.values(), target)
-    for line in rolling_back.preview(functions, target):
+    for line in rolling_back.preview(functions, known, target):
         print(line)
     if not args.yes:
         ask()
     with locked(bucket, args.stage, _tell) as lock:
-        functions = standing.look(boto3, args.stage).functions
-        again = versions.before(versions.fetch(bucket, args.stage), {each.version for each in functions.values()}, args.stage)
+        functions, _, again = _target(bucket, args)
         if again != target:
             raise CanNot("somebody deployed meanwhile: nothing was done")
         changed = rolling_back.roll_back(boto3, lock, functions, target)
     print(f"{len(changed)} functions of stage {args.stage} run {target.code} of {target.at} again")
     return 0
+
+
+def _target(bucket: Bucket, args: argparse.Namespace) -> tuple[Mapping[str, Function], Versions, Version]:
+    """The functions that stand, the versions that are kept, and the one to go back to. Raises CanNot."""
+    import boto3
+
+    from infra.deployment import standing, versions
+
+    functions, known = standing.look(boto3, args.stage).functions, versions.fetch(bucket, args.stage)
+    return functions, known, versions.before(known, {each.version for each in functions.values()}, args.stage, args.to)
 
 
 def delete(args: argparse.Namespace) -> int:

@@ -15,16 +15,21 @@ from typing import Any
 from infra.deployment import versions as kept
 from infra.deployment.lock import Lock
 from infra.deployment.standing import Function
-from infra.deployment.versions import Version
+from infra.deployment.versions import Version, Versions
 
 TRIES = 40
 _WAIT_SECONDS = 3.0
 
 
-def preview(functions: Mapping[str, Function], target: Version) -> list[str]:
+def preview(functions: Mapping[str, Function], known: Versions, target: Version) -> list[str]:
     """What it will do, a line each."""
     running = sorted({each.version for each in functions.values()})
     lines = [f"functions run {', '.join(running)}", f"back to {target.code} of {target.at}: code and rights; settings stay"]
+    if known.goal == target.code:
+        lines.append(
+            f"  the last rollback went there, and nothing was deployed since: this ends it. --to CODE for another version of"
+            f" {kept.listed(known)}"
+        )
     if target.runtime and any(_other_runtime(each, target) for each in functions.values()):
         lines.append(f"  for {target.runtime}: each function fails for some seconds, between its code and its runtime")
     lines += [f"  {name} stays: that version does not have it" for name in sorted(functions.keys() - target.rights.keys())]
@@ -36,10 +41,12 @@ def preview(functions: Mapping[str, Function], target: Version) -> list[str]:
 def roll_back(
     session: Any, lock: Lock, functions: Mapping[str, Function], target: Version, wait: Callable[[float], None] = time.sleep
 ) -> list[str]:
-    """Bring the functions back one after the other; those that changed. Safe to repeat after a cut: the goal is remembered until
-    the end. Raises CanNot where the lock is lost, botocore's ClientError.
+    """Bring the functions back one after the other; those that changed. Safe to repeat after a cut, of the last call too: the goal
+    is remembered until the next deploy. Raises CanNot where the lock is lost, botocore's ClientError.
     """
-    before = kept.store(lock.bucket, lock.stage, replace(kept.fetch(lock.bucket, lock.stage), goal=target.code))
+    before = kept.fetch(lock.bucket, lock.stage)
+    if before.goal != target.code:
+        before = kept.store(lock.bucket, lock.stage, replace(before, goal=target.code))
     client, iam, changed = session.client("lambda"), session.client("iam"), []
     for name, rights in sorted(target.rights.items()):
         function = functions.get(name)

@@ -47,8 +47,9 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Those of a stage, the newest last. `goal` is the one that a rollback is under way to; `written` are the forms of records that
-    versions have written, or were about to; `etag` is that of what was read."""
+    """Those of a stage, the newest last. `goal` is the one that the last rollback goes to, or went to, until the next deploy: who
+    sees one fail can not tell whether it was done. `written` are the forms of records that versions have written, or were about to;
+    `etag` is that of what was read."""
 
     known: tuple[Version, ...] = ()
     goal: str | None = None
@@ -107,17 +108,24 @@ def keep(
 
 
 def forget_after(bucket: Bucket, stage: str, versions: Versions, target: Version) -> None:
-    """Forget what was rolled back: the next version's predecessor is `target`. Raises botocore's ClientError."""
+    """Forget what was rolled back: the next version's predecessor is `target`. Safe to repeat. Raises botocore's ClientError."""
     kept = versions.known[: versions.known.index(target) + 1]
-    store(bucket, stage, replace(versions, known=kept, goal=None))
+    if kept != versions.known:
+        store(bucket, stage, replace(versions, known=kept))
     _delete_others(bucket, stage, kept)
 
 
-def before(versions: Versions, running: Iterable[str], stage: str) -> Version:
-    """The version to go back to from what functions run; after a cut, that cut's goal. Raises CanNot where none is kept.
+def before(versions: Versions, running: Iterable[str], stage: str, wanted: str | None = None) -> Version:
+    """The version to go back to: the one with the code or the time `wanted`; otherwise that of the last rollback, where nothing was
+    deployed since; otherwise the one before what functions run. Raises CanNot where none is kept.
 
     What is not known is a deploy that did not come to its end, whose predecessor is the newest that is known.
     """
+    if wanted is not None:
+        named = [each for each in versions.known if wanted in (each.code, each.at)]
+        if len(named) != 1:
+            raise CanNot(f"{len(named)} versions of stage {stage} are {wanted}; kept are {listed(versions)}")
+        return named[0]
     if versions.goal is not None:
         return next(each for each in versions.known if each.code == versions.goal)
     if versions.known and set(running) - {each.code for each in versions.known}:
@@ -127,6 +135,11 @@ def before(versions: Versions, running: Iterable[str], stage: str) -> Version:
     if newest == 0:
         raise CanNot(f"no version before this one is kept of stage {stage}: check the older one out, and deploy that")
     return versions.known[newest - 1]
+
+
+def listed(versions: Versions) -> str:
+    """Code and time of those that are kept, for the operator."""
+    return ", ".join(f"{each.code} of {each.at}" for each in versions.known) or "none"
 
 
 def package_of(folder: Path, code: str) -> Path:

@@ -149,16 +149,15 @@ def _cut(forks: Forks, words: list[str], folder: Path, stage: str) -> dict[str, 
     from infra.deployment import lock
     from tests.deploy.standing_dump import differences, dump
 
-    known = _versions(stage)
     forks.on = True
     with contextlib.suppress(Died):
         said = _operate(words)
     if forks.cut is not None and forks.forks:
-        _go_on(forks, words, folder, stage, known)
+        _go_on(forks, words, folder, stage)
         os._exit(0)
     if forks.cut is not None:
         forks.on, age = True, lock._age
-        said = _again(words, stage, known)
+        said = _again(words)
         vars(lock)["_age"] = age
     forks.on = False
     whole, left = dump(stage), {}
@@ -171,13 +170,6 @@ def _cut(forks: Forks, words: list[str], folder: Path, stage: str) -> dict[str, 
             left[name] = problems
     cuts, lacked = [*forks.cuts.values()], sorted(forks.lacked)
     return {"said": said, "left": left, "stands": whole, "cuts": cuts, "asked": sorted(forks.asked), "lacked": lacked}
-
-
-def _versions(stage: str) -> tuple[Any, ...]:
-    from infra.deployment import versions
-    from infra.deployment.bucket import bucket_of
-
-    return versions.fetch(bucket_of(boto3), stage).known
 
 
 def _empty_account() -> str:
@@ -210,7 +202,7 @@ def _operate(words: list[str]) -> str:
     return "" if result == 0 else said.getvalue()[-_SAID:]
 
 
-def _go_on(forks: Forks, words: list[str], folder: Path, stage: str, known: tuple[Any, ...]) -> None:
+def _go_on(forks: Forks, words: list[str], folder: Path, stage: str) -> None:
     """What the operator does after a cut, in this process that was forked for it, and what stands then, into a file."""
     from infra.deployment import code
     from tests.deploy.standing_dump import dump
@@ -219,17 +211,14 @@ def _go_on(forks: Forks, words: list[str], folder: Path, stage: str, known: tupl
     own = folder / str(number)
     shutil.copytree(folder / "project", own)
     vars(code)["PROJECT"] = own
-    said = _again(words, stage, known)
+    said = _again(words)
     answer = {"said": said, "dump": None if said else dump(stage), "lacked": sorted(forks.lacked)}
     (folder / f"{number}.json").write_text(json.dumps(answer))
     shutil.rmtree(own)
 
 
-def _again(words: list[str], stage: str, known: tuple[Any, ...]) -> str:
-    """The same command again, as if in a fresh process; where the lock stayed once it is dead. What it said of failures.
-
-    A rollback that had forgotten the version it came from was done: the same again would go back one version further.
-    """
+def _again(words: list[str]) -> str:
+    """The same command again, as if in a fresh process; where the lock stayed once it is dead. What it said of failures."""
     from chalicelib import wiring
     from infra.deployment import lock
 
@@ -237,8 +226,6 @@ def _again(words: list[str], stage: str, known: tuple[Any, ...]) -> str:
     # It died with the lock, or could not give it back: the operator waits as he is told.
     age = lock._age
     vars(lock)["_age"] = lambda found: age(found) + lock.DEAD
-    if "rollback" in words and _versions(stage) != known:
-        return ""
     try:
         return _operate(words)
     except Exception as error:  # noqa: BLE001 - it is told as what the operator would see

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import io
 import json
@@ -53,6 +54,11 @@ def checksum(content: str) -> str:
 def rights(what: str, *names: str) -> dict[str, Any]:
     statement = {"Sid": what, "Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "*"}
     return {name: {"Version": "2012-10-17", "Statement": [statement]} for name in names}
+
+
+def further(content: str) -> int:
+    """The exit code of a rollback to this version, whatever the last one went to."""
+    return main(["--stage", STAGE, "rollback", "--yes", "--to", checksum(content)])
 
 
 class Stage:
@@ -134,6 +140,9 @@ def test_functions_go_back_one_version(stage: Stage, capsys: pytest.CaptureFixtu
     assert stage.runs() == {name: (checksum("one"), "one") for name in NAMES}
     said = capsys.readouterr().out
     assert f"functions run {checksum('two')}" in said and f"2 functions of stage prod run {checksum('one')}" in said
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert f"0 functions of stage prod run {checksum('one')}" in capsys.readouterr().out
+    stage.deploy("one", *NAMES)
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
     assert "no version before this one is kept of stage prod" in capsys.readouterr().err
     stage.deploy("three", *NAMES)
@@ -198,7 +207,7 @@ def test_a_breaking_change_takes_two_releases_to_go_back(stage: Stage, capsys: p
     stage.deploy("two", *NAMES, reads=["Invoice 1"])
     stage.deploy("three", *NAMES, reads=["Invoice 1"], writes=["Invoice 1"])
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
-    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
+    assert further("one") == 1
     assert "does not read what Invoice 1 has written, which stays" in capsys.readouterr().err
     assert {code for code, _ in stage.runs().values()} == {checksum("two")}
 
@@ -246,7 +255,7 @@ def test_what_was_written_stays_known_behind_a_rollback(stage: Stage, capsys: py
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     stage.deploy("three", *NAMES, reads=["Invoice 1"])
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
-    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
+    assert further("none") == 1
     assert "does not read what Invoice 1 has written" in capsys.readouterr().err
 
 
@@ -283,7 +292,7 @@ def test_what_a_cut_deploy_may_have_written_is_known(
     held.release()
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     assert {found for found, _ in stage.runs().values()} == {checksum("two")}
-    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
+    assert further("one") == 1
     assert "does not read what Invoice 1 has written, which stays" in capsys.readouterr().err
     assert {found for found, _ in stage.runs().values()} == {checksum("two")}
 
@@ -300,7 +309,7 @@ def test_whether_functions_of_an_older_version_leave_records_to_a_migration(stag
     stage.functions.update_function_code(FunctionName=NAMES[0], ZipFile=package("three"))
     assert not older(), "of a deploy behind two that was cut"
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
-    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert further("one") == 0
     assert older(), "it has run since the migration"
     for name in NAMES:
         stage.functions.delete_function(FunctionName=name)
@@ -333,9 +342,9 @@ def test_nothing_is_done_unless_told(stage: Stage, monkeypatch: pytest.MonkeyPat
     assert {code for code, _ in stage.runs().values()} == {checksum("two")}
 
 
-@pytest.mark.parametrize(("how", "when"), [way for way in WAYS if way[0] == "error"])
+@pytest.mark.parametrize(("how", "when"), WAYS)
 def test_after_a_cut_it_goes_on_to_the_same_version(stage: Stage, monkeypatch: pytest.MonkeyPatch, how: How, when: When) -> None:
-    """Never to the one before that, though functions run it already."""
+    """Never to the one before that, though functions run it already, and be all done but the lock's return."""
     cutter = Cutter()
     call = type(boto3.client("s3"))._make_api_call
     lost = EndpointConnectionError(endpoint_url="https://aws.invalid")
@@ -343,25 +352,49 @@ def test_after_a_cut_it_goes_on_to_the_same_version(stage: Stage, monkeypatch: p
         "botocore.client.BaseClient._make_api_call",
         lambda self, operation, arguments: cutter.around(operation, lambda: call(self, operation, arguments), lost),
     )
-    at = 0
-    while True:
+    at, last = 0, False
+    while not last:
         at += 1 if FULL else 5
-        boto3.client("s3").delete_object(Bucket=stage.bucket.name, Key=f"locks/{STAGE}")
         for content, platform in (("none", NOW), (f"one{at}", BEFORE), (f"two{at}", NOW)):
             stage.deploy(content, *NAMES, platform=platform)
         cutter.set(at, how, when)
-        with cutter.arm():
+        with cutter.arm(), contextlib.suppress(Died):
             first = main(["--stage", STAGE, "rollback", "--yes"])
-        if not cutter.fired:
+        if last := not cutter.fired:
             assert first == 0
-            return
-        # Where the cut came behind the last change, it is done, and going on would be a further rollback.
-        done = {c for c, _ in stage.runs().values()} == {checksum(f"one{at}")} and versions.fetch(stage.bucket, STAGE).goal is None
+            cutter.set(len(cutter.trace), how, when)  # the very last call
+            for content, platform in (("none", NOW), (f"one{at}", BEFORE), (f"two{at}", NOW)):
+                stage.deploy(content, *NAMES, platform=platform)
+            with cutter.arm(), contextlib.suppress(Died):
+                main(["--stage", STAGE, "rollback", "--yes"])
+            assert cutter.fired and cutter.trace[-1] == "DeleteObject"
         with monkeypatch.context() as later:  # the lock may have stayed
             later.setattr(lock, "_age", lambda found: lock.DEAD)
-            assert done or main(["--stage", STAGE, "rollback", "--yes"]) == 0, cutter.trace
+            assert main(["--stage", STAGE, "rollback", "--yes"]) == 0, cutter.trace
         assert stage.runs() == {name: (checksum(f"one{at}"), f"one{at}") for name in NAMES}, cutter.trace
         assert stage.platforms() == {BEFORE}, cutter.trace
+        assert [each.code for each in versions.fetch(stage.bucket, STAGE).known][-1] == checksum(f"one{at}")
+        assert boto3.client("s3").list_objects_v2(Bucket=stage.bucket.name, Prefix="locks/").get("Contents", []) == []
+
+
+def test_a_version_further_is_named(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its code, or its time as it is told: run again after a cut, that is the same, too."""
+    for content in ("one", "two", "three", "four"):
+        stage.deploy(content, *NAMES)
+    first, second = versions.fetch(stage.bucket, STAGE).known[:2]
+    for _ in range(2):
+        assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+        assert {code for code, _ in stage.runs().values()} == {checksum("three")}
+    said = capsys.readouterr().out
+    assert "the last rollback went there, and nothing was deployed since" in said and f"{second.code} of {second.at}" in said
+    for _ in range(2):
+        assert main(["--stage", STAGE, "rollback", "--yes", "--to", second.code]) == 0
+        assert {code for code, _ in stage.runs().values()} == {checksum("two")}
+    assert main(["--stage", STAGE, "rollback", "--yes", "--to", checksum("three")]) == 1
+    assert f"kept are {first.code} of {first.at}, {second.code} of {second.at}" in capsys.readouterr().err
+    stage.deploy("five", *NAMES)
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("two")}, "what ran before it"
 
 
 def test_the_last_versions_are_kept(stage: Stage) -> None:
