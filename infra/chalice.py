@@ -9,10 +9,15 @@ would pack. So plain `chalice deploy` uploads it too, and says "Reusing existing
 has changed since the command `package`, or a deploy, has written it. Otherwise it makes a package of its own, of the code as it
 is: larger, and compiled at each cold start. Changed code is never deployed as it was before. What Chalice's checksum does not see
 is a file that was only renamed, or an empty one.
+
+Chalice knows what it made by a file of the checkout that made it: from another one it would make a second API. So `deploy` is given
+the record of what stands first, and shares what becomes of it, under the stage's lock (`infra/deployment/code.py`). Plain `chalice`
+takes the file that the operator's command `prepare` leaves.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import py_compile
 import re
@@ -23,12 +28,14 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_STORED
 
+import click
 from chalice.deploy import deployer
 from chalice.deploy.packager import DependencyBuilder, LambdaDeploymentPackager, Package
 from chalice.utils import UI, OSUtils
 from click import ClickException
 from packaging.requirements import Requirement
 
+from chalicelib.settings import STAGES
 from infra.commands.common import CanNot
 from infra.deployment.chalice_client import Client
 from infra.lambda_platform import demand_python
@@ -155,12 +162,44 @@ def use_our_package() -> None:
     deployer.TypedAWSClient = Client  # type: ignore[attr-defined]
 
 
+def go_on_with_what_stands() -> None:
+    """Have the command `deploy` of this process go on with what stands of the stage, whichever checkout deployed it."""
+    from chalice.cli import deploy
+
+    run: Any = deploy.callback
+
+    @functools.wraps(run)
+    @click.pass_context
+    def adopting(context: click.Context, /, **given: Any) -> None:
+        import boto3
+
+        from infra.deployment.bucket import make_bucket
+        from infra.deployment.code import recording
+        from infra.deployment.lock import locked
+
+        stage, deployed = given["stage"], [each for each in STAGES if each != "local"]
+        try:
+            if stage not in deployed:
+                raise CanNot(f"--stage is {' or '.join(deployed)}, and not {stage}")
+            session = boto3.Session(profile_name=given["profile"])
+            with (
+                locked(make_bucket(session), stage, click.echo) as lock,
+                recording(session, lock.bucket, lock, Path(context.obj["project_dir"])),
+            ):
+                run(**given)
+        except CanNot as error:
+            raise _Refused(str(error)) from error
+
+    deploy.callback = adopting
+
+
 def main() -> int:
     """Run Chalice's command line with this process's arguments; its exit code."""
     from chalice.cli import main as chalice
 
     one_region()
     use_our_package()
+    go_on_with_what_stands()
     return int(chalice() or 0)
 
 

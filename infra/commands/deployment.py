@@ -24,11 +24,16 @@ def add(command: Command) -> None:
 
 
 def prepare(args: argparse.Namespace) -> int:
-    """Make or update tables, queues, keys, logs, alarms, the catalogue, the seed. Running it again leaves what is there."""
+    """Make or update tables, queues, keys, logs, alarms, the catalogue, the seed. Running it again leaves what is there.
+
+    Of what Chalice has made, by whichever checkout, this one gets the record: plain `chalice deploy` would make a second API.
+    """
     import boto3
 
     from infra.deploy import topic_problem
+    from infra.deployment import record
     from infra.deployment.bucket import make_bucket
+    from infra.deployment.code import PROJECT, adopt
     from infra.deployment.lock import locked
     from infra.deployment.taken_away import demand_nothing_taken
 
@@ -36,7 +41,10 @@ def prepare(args: argparse.Namespace) -> int:
         raise CanNot(problem)
     with locked(make_bucket(boto3), args.stage, print) as lock:
         demand_nothing_taken(boto3, lock.bucket, args.stage)
-        return prepare_stage(args)
+        code = prepare_stage(args)
+        if args.stage != "local" and (resources := adopt(boto3, lock.bucket, args.stage, PROJECT)[1]):
+            record.write_file(record.file_of(PROJECT, args.stage), resources)
+        return code
 
 
 def prepare_stage(args: argparse.Namespace, *, keep: bool = False) -> int:

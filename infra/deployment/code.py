@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,23 +31,36 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     What stands and is not recorded is adopted first. Raises CanNot where Chalice fails, the lock is lost or two APIs serve the
     stage; botocore's ClientError.
     """
-    stage, file = lock.stage, record.file_of(project, lock.stage)
+    stage = lock.stage
     on = forms.switched_on(stage, declared(stage, config=project / ".chalice" / "config.json"))
     rights = policies(project, stage)
     reads, writes, platform = forms.read_here(), forms.written_here(), lambda_platform.declared(project, stage)
     versions.note_written(bucket, stage, {*writes, *on})
-    shared, resources = adopt(session, bucket, stage, project)
+    with recording(session, bucket, lock, project) as made:
+        chalice(project, lock, tell)
+    running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
+    package = versions.package_of(project / ".chalice" / "deployments", running)
+    versions.keep(bucket, stage, package, rights, platform, reads=reads, writes=writes, migrated=forms.MIGRATED)
+    return made
+
+
+@contextmanager
+def recording(session: Any, bucket: Bucket, lock: Lock, project: Path) -> Iterator[list[Resource]]:
+    """Give this checkout the record of what stands, while Chalice deploys it, and share what Chalice has made of that: behind, the
+    list has it.
+
+    Raises CanNot where Chalice wrote none, the lock is lost or two APIs serve the stage; botocore's ClientError.
+    """
+    file, made = record.file_of(project, lock.stage), list[Resource]()
+    shared, resources = adopt(session, bucket, lock.stage, project)
     record.write_file(file, resources)
-    chalice(project, lock, tell)
+    yield made
     lock.demand()
     after = record.read_file(file)
     if after is None:
         raise CanNot(f"Chalice wrote no record {file}: {AGAIN}")
-    record.store(bucket, stage, after.resources, shared.etag if shared else None)
-    running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
-    package = versions.package_of(project / ".chalice" / "deployments", running)
-    versions.keep(bucket, stage, package, rights, platform, reads=reads, writes=writes, migrated=forms.MIGRATED)
-    return list(after.resources)
+    record.store(bucket, lock.stage, after.resources, shared.etag if shared else None)
+    made += after.resources
 
 
 def adopt(session: Any, bucket: Bucket, stage: str, project: Path) -> tuple[Record | None, list[Resource]]:

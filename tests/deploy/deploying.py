@@ -36,6 +36,31 @@ def deploy(project: str, stage: str) -> None:
         cli.main(args=["--project-dir", project, "deploy", "--stage", stage], obj={}, standalone_mode=False)
 
 
+def deploy_from_a_clone(project: str, stage: str) -> dict[str, Any]:
+    """`prepare`, then `python -m infra.chalice deploy`, from a checkout without Chalice's record; what each brings, and said."""
+    from infra.chalice import main as chalice
+    from infra.deployment import code, record
+    from infra.deployment.bucket import bucket_of
+
+    file = record.file_of(Path(project), stage)
+    file.unlink()
+    vars(code)["PROJECT"] = Path(project)
+    prepared = operate("--stage", stage, "prepare")
+    brought = [each["name"] for each in json.loads(file.read_text())["resources"]]
+    file.unlink()
+    said, words = io.StringIO(), sys.argv
+    sys.argv = ["chalice", "--project-dir", project, "deploy", "--stage", stage]
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            chalice()
+    except SystemExit as ended:
+        result = ended.code
+    sys.argv = words
+    shared = record.fetch(bucket_of(boto3), stage)
+    names = [each["name"] for each in shared.resources] if shared else []
+    return {"prepare": prepared["code"], "brought": brought, "code": result, "said": said.getvalue(), "shared": names}
+
+
 def _is_small(name: str) -> bool:
     """All of our code, uploaded 44 times, takes longer than everything else here."""
     return name == "app.py"
@@ -172,6 +197,9 @@ def main(project: str, second: str, stage: str) -> None:
         "deploy": deployed,
         "check": operate("--stage", stage, "deploy", "--check"),
     }
+    found[1]["clone"] = deploy_from_a_clone(project, stage)
+    found[1]["clone"] |= {"apis": standing()["apis"], "check": operate("--stage", stage, "deploy", "--check")}
+    vars(code)["PROJECT"] = Path(second)
     for each in found:
         each["differences"] = differences(boto3.client("lambda"), stage)
     money = [keeps()]

@@ -206,6 +206,15 @@ def test_a_second_checkout_changes_what_is_there(deployed: list[dict[str, Any]])
     assert len(functions()) == len(deployed[1]["functions"]) == 22
 
 
+def test_chalice_alone_goes_on_with_what_stands(deployed: list[dict[str, Any]]) -> None:
+    """From a clone without Chalice's record: `prepare` brings it, and `python -m infra.chalice` has it by itself, and shares it."""
+    clone = deployed[1]["clone"]
+    assert (clone["prepare"], clone["code"]) == (0, 0), clone["said"]
+    assert [api["id"] for api in clone["apis"]] == [api["id"] for api in deployed[1]["apis"]]
+    assert sorted(clone["brought"]) == sorted(clone["shared"]) and len(clone["shared"]) == 22 * 2 + 12 + 9 + 1
+    assert not [line for line in clone["check"]["wrong"] if "record" in line or "mapping" in line or "API" in line.split()[1:2]]
+
+
 def test_the_page_leads_from_a_clone_to_a_live_invoice(deployed: list[dict[str, Any]]) -> None:
     """As it is written, and with as many commands and questions as it says."""
     walk = deployed[2]["walk"]

@@ -179,3 +179,12 @@ def test_a_platform_that_is_not_supported_is_refused(project: Path, setting: str
 def test_the_platform_is_what_config_says() -> None:
     assert declared(ROOT, "prod") == Platform("python3.13", "x86_64")
     assert set(MACHINES) == {"x86_64", "arm64"}
+
+
+def test_a_stage_that_is_none_is_refused_before_anything_is_asked(project: Path) -> None:
+    """Chalice's own default is `dev`; `local` runs on one machine alone."""
+    for stage in ([], ["--stage", "local"]):
+        command = [sys.executable, "-m", "infra.chalice", "--project-dir", str(project), "deploy", *stage]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("Error: --stage is ") and "Traceback" not in done.stderr
