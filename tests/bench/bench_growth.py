@@ -1,7 +1,7 @@
 """What operations cost as data grows: calls of AWS, request units and CPU, from ten records to millions.
 
-Run as a script: ``python tests/bench/bench_growth.py``; it also draws docs/growth.svg. Numbers over 10,000 are rows that are
-made when they are looked at (many_rows.py): the code, its queries and their pages are the real ones. Units are counted by
+Run as a script: ``python tests/bench/bench_growth.py``; growth_plot.py draws docs/growth.svg of it. Numbers over 10,000 are rows
+that are made when they are looked at (many_rows.py): the code, its queries and their pages are the real ones. Units are counted by
 accounting.py. CPU is the function's, without moto's, the median of rounds. That DynamoDB answers as fast from a large table is
 AWS's promise. Budget: at the largest size at most a tenth more calls and units than at the smallest, and half as much CPU more. A
 list's number, which its first pages tell, is counted up to 10,000, and is no part of that.
@@ -26,7 +26,7 @@ os.environ.update({"STAGE": "local", "WEBHOOKS_ALLOW_PRIVATE": "true", "SANDBOX_
 
 from chalicelib.domain.ids import TenantId, first_id  # noqa: E402
 from chalicelib.wiring import services  # noqa: E402
-from tests.bench import many_rows, plot  # noqa: E402
+from tests.bench import many_rows  # noqa: E402
 from tests.bench.accounting import accounted  # noqa: E402
 from tests.bench.bench_requests import INVOICE, started  # noqa: E402
 from tests.support.receiver import Receiver  # noqa: E402
@@ -37,7 +37,6 @@ WORK = (0, 1_000, 100_000, 1_000_000)
 ENDPOINTS = (1, 100, 10_000)
 PAGES = (1, 10, 50, 100)
 WATCHED = (1_000, 100_000, 10_000_000)
-PICTURE = ROOT / "docs" / "growth.svg"
 LISTED = "/invoices/getAll?limit=5"
 LONG_AGO = 1_600_000_000_000
 LONG_HENCE = 4_000_000_000_000
@@ -255,11 +254,6 @@ def main() -> int:
     bench.stack.aws.stop()
     for title, series in parts.items():
         print("\n".join(rows(title, series)) + "\n")
-    panels = {
-        title: {name: {size: point.cpu for size, point in points.items()} for name, points in series.items()}
-        for title, series in parts.items()
-    }
-    PICTURE.write_text(plot.drawn(panels, "CPU in ms, without DynamoDB"), encoding="utf-8")
     grew = [line for series in parts.values() for line in flat(series)]
     print("budget: " + ("kept" if not grew else "BROKEN: " + "; ".join(grew)))
     return 1 if grew else 0

@@ -2,8 +2,8 @@
 
 `python -m tests.bench.page` (`make bench`) runs every bench and renews all, `python -m tests.bench.page growth limits` those two.
 `limits` is computed from the others and from costs.md (limits.py); those of `ON_REQUEST` are renewed where they are named alone.
-Where a bench fails, or prints what is not understood, its
-table stays, and this ends with 1.
+With `growth` its picture is drawn (growth_plot.py). Where a bench fails, or prints what is not understood, its table stays, and
+this ends with 1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.bench import limits
+from tests.bench import growth_plot, limits
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "scale.md"
@@ -240,8 +240,11 @@ def main() -> int:
     for name in names:
         try:
             text = PAGE.read_text(encoding="utf-8")
-            PAGE.write_text(renewed(text, name, section(name, text)), encoding="utf-8")
-        except (Unknown, subprocess.TimeoutExpired) as error:
+            text = renewed(text, name, section(name, text))
+            if name == "growth":
+                growth_plot.PICTURE.write_text(growth_plot.drawn(between(text, name)), encoding="utf-8")
+            PAGE.write_text(text, encoding="utf-8")
+        except (Unknown, ValueError, subprocess.TimeoutExpired) as error:
             failed.append(f"{name} is not renewed: {error}")
     if not sys.argv[1:]:  # all that there is: the others have no table
         shown = {bench for benches, _ in SECTIONS.values() for bench in benches}

@@ -15,7 +15,6 @@ from tests.bench.bench_seconds import WORK, How, measured
 from tests.bench.bench_throughput import FAN, ROOT, index_rows, shape_of
 from tests.bench.dynamo_model import PARTITION_WRITES, Dynamo, Job, Plan, Play, Shape, messages_of
 from tests.bench.latencies import COMMIT_MS
-from tests.bench.plot import drawn
 
 SHAPE = Shape(own=(("records", ""), ("work", "")), shared=("ledger",), reads=3, cpu_ms=5.0, cpu_more_ms=2.0)
 ONE = {"records": 1.0, "ledger": 1.0}
@@ -160,9 +159,3 @@ def test_items_of_one_partition_key_lie_in_one_partition() -> None:
     assert key == "deposit#" and 0.9 * PARTITION_WRITES < units < 1.05 * PARTITION_WRITES and free.hottest_key == ("", 0.0)
     merchants = Play(replace(SHAPE, own=(("events", "evt# of a merchant"),), shared=()), warmed, (50,) * 40).run()
     assert merchants.rate > bound.rate and merchants.hottest_key[0] == "evt# of a merchant"
-
-
-def test_a_plot_has_a_line_for_each_series() -> None:
-    picture = drawn({"size": {"a": {1: 1.0, 1_000: 2.0}, "b <c>": {1: 3.0, 1_000: 3.0}}}, "ms")
-    assert picture.count("<polyline") == 2 and picture.count("<circle") == 4
-    assert "b &lt;c&gt;" in picture and ">1k<" in picture
