@@ -1,7 +1,6 @@
 """Seconds from a block, or from a mempool, to the delivered `transaction.detected`, and what busy networks cost. A simulation.
 
-Run as a script: ``python tests/bench/bench_seconds.py``; with ``--measure`` a local stack with the deployed clock and nodes of its
-own is measured beside it (anvil mines a block at each payment; about four minutes).
+Run as a script: ``python tests/bench/bench_seconds.py``; bench_measured.py measures a local stack.
 
 Plan and lease are the service's own (`chalicelib/domain/scanning/ticks.py`). Each wait is drawn from a lognormal distribution with
 the p50 and p99 of `latencies.py`, in the second column of results with twice both. What is done is in `WORK`: a payment's CPU,
@@ -13,7 +12,6 @@ Budget: p95 of 5 s, and 8 s on UTXO networks, with the waits as they are.
 
 from __future__ import annotations
 
-import argparse
 import heapq
 import math
 import random
@@ -366,9 +364,6 @@ def prices(networks: list[Network]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Seconds to the webhook, and the price of busy networks.")
-    parser.add_argument("--measure", action="store_true", help="measure a local stack with nodes and the deployed clock, too")
-    asked = parser.parse_args()
     networks = default_networks("live")
     print("|wait|p50 ms|p99 ms|source|\n|---|---|---|---|")
     for name, wait in WAITS.items():
@@ -379,10 +374,6 @@ def main() -> None:
     kept = seconds(networks, now, RATE / len(accounts))
     kept = seconds(accounts, now, RATE) and kept
     prices(networks)
-    if asked.measure:
-        from tests.bench.measured_seconds import measure
-
-        measure()
     if not kept:
         raise SystemExit("p95 is over the budget")
 

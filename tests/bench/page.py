@@ -1,7 +1,7 @@
 """Renews the tables of docs/scale.md: each stands between `<!-- name -->` and `<!-- / -->`, and comes from what its benches print.
 
 `python -m tests.bench.page` (`make bench`) runs every bench and renews all, `python -m tests.bench.page growth limits` those two.
-`limits` is computed from the others and from costs.md (limits.py); those of `ON_REQUEST` are renewed where they are named alone.
+`limits` is computed from the others and from costs.md (limits.py).
 With `growth` its picture is drawn (growth_plot.py). Where a bench fails, or prints what is not understood, its table stays, and
 this ends with 1.
 """
@@ -53,8 +53,7 @@ def printed(bench: str) -> str:
     """What a bench prints; printed here as well. A budget that is not kept fails this run, and its figures are shown all the same.
     Raises Unknown."""
     print(f"== bench_{bench}", flush=True)
-    name, *options = bench.split()
-    command = [sys.executable, str(BENCH / f"bench_{name}.py"), *options]
+    command = [sys.executable, str(BENCH / f"bench_{bench}.py")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1_200, check=False)
     print(done.stdout, flush=True)
     if done.returncode not in (0, 1) or "Traceback" in done.stderr:
@@ -217,21 +216,20 @@ SECTIONS: dict[str, Section] = {
     "collection": (("collection",), collection),
     "seconds": (("seconds",), seconds),
     "latencies": (("seconds",), latencies),
+    "measured": (("measured",), measured),
     "nodes": (("node_latency",), node_latency),
     "local": (("local_reads",), local),
     "throughput": (("throughput",), tables),
     "growth": (("growth",), tables),
 }
 """Benches whose output, one after the other, makes the table, and how."""
-ON_REQUEST: dict[str, Section] = {"measured": (("seconds --measure",), measured)}
-"""The same: what needs the nodes of `make run NODES=1`."""
 
 
-def section(name: str, text: str) -> str:
-    """The table `name`; `text` is the page as it is. Raises Unknown."""
+def section(name: str) -> str:
+    """The table `name`. Raises Unknown."""
     if name == "limits":
-        return limits.table(limits.facts(between(text, "throughput")))
-    benches, shaped = (SECTIONS | ON_REQUEST)[name]
+        return limits.table(limits.facts(between(PAGE.read_text(encoding="utf-8"), "throughput")))
+    benches, shaped = SECTIONS[name]
     return shaped("\n".join(printed(bench) for bench in benches))
 
 
@@ -239,8 +237,8 @@ def main() -> int:
     names, failed = sys.argv[1:] or [*SECTIONS, "limits"], []
     for name in names:
         try:
-            text = PAGE.read_text(encoding="utf-8")
-            text = renewed(text, name, section(name, text))
+            made = section(name)
+            text = renewed(PAGE.read_text(encoding="utf-8"), name, made)
             if name == "growth":
                 growth_plot.PICTURE.write_text(growth_plot.drawn(between(text, name)), encoding="utf-8")
             PAGE.write_text(text, encoding="utf-8")
