@@ -1,5 +1,6 @@
 """What gives way first at 1, 10 and 100 million invoices a day: for each limit what an invoice takes of it, what there is, and
 whose word that is. Demands are measured: request units by costs.md (steps.py), payments a second by bench_throughput.py.
+What can wait for a quieter hour is compared by its mean.
 """
 
 from __future__ import annotations
@@ -46,8 +47,16 @@ NODE_ROUNDS, TOKEN_ROUNDS, PAYOUT_CPU_MS = (4, 2, 1, 1), 7, 60.0
 """Round trips to the node for one native payment on EVM, one after the other, by how many requests are under way in each; how many
 a token's are (counted on anvil, and held, by tests/nodes/test_payout_rounds.py); and its CPU: two readers (bench_signatures.py) and
 a millisecond for each call."""
-SWEPT = 0.1
-"""Withdrawals and top-ups for each invoice: assumed."""
+TOPUP = "collect: build, sign and send the fee"
+"""The step of costs.md that the wallet `topup` does, one after the other (`usecases/treasury/topups.py`); and its round trips to
+the node, counted and held by the same test as a payout's."""
+TOPUP_ROUNDS = (1, 1, 1, 1, 1, 1)
+SENDING = "costs.md,latencies.py"
+WITHDRAWN = 0.1
+"""Withdrawals for each invoice: assumed."""
+TOPPED_UP = 1.0
+"""Top-ups for each invoice: every payment a token on an address of its own, which has no fee (docs/treasury.md, Collection).
+Assumed, and the most."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +79,14 @@ class Limit:
 
 @dataclass(frozen=True)
 class Facts:
-    """Measured: write units of a paid invoice by table, payments a second of a network and of a merchant's coin. Computed: payouts
-    a second of a wallet."""
+    """Measured: write units of a paid invoice by table, payments a second of a network and of a merchant's coin. Computed: a hot
+    wallet's payouts a second, and top-ups of the wallet that pays those."""
 
     writes: dict[str, float]
     network: float
     merchant: float
     wallet: float
+    topups: float
 
 
 def paid_invoice(costs: dict[str, Cost]) -> dict[str, float]:
@@ -92,10 +102,11 @@ def paid_invoice(costs: dict[str, Cost]) -> dict[str, float]:
     return total
 
 
-def payouts_a_second(cost: Cost) -> float:
-    """Of one wallet: its calls one after the other, at the mean waits of latencies.py. A round trip takes its slowest request's."""
+def sent_a_second(cost: Cost, rounds: tuple[int, ...]) -> float:
+    """Payments of one wallet: its calls one after the other, at the mean waits of latencies.py. `rounds`: of each round trip to the
+    node, which takes its slowest request's time, the requests that are under way together."""
     kinds = {"TransactWriteItems": commit(FEW_ITEMS), "Sign": SIGN}
-    waits = sum(count * kinds.get(name, READ).mean for name, count in cost.calls.items()) + sum(map(NODE.slowest, NODE_ROUNDS))
+    waits = sum(count * kinds.get(name, READ).mean for name, count in cost.calls.items()) + sum(map(NODE.slowest, rounds))
     return 1_000 / (waits + PAYOUT_CPU_MS)
 
 
@@ -111,7 +122,8 @@ def facts(throughput: str) -> Facts:
         return float(row[column].split(";")[0])
 
     costs = parsed(TABLE.read_text(encoding="utf-8"))
-    return Facts(paid_invoice(costs), rate("200/s"), rate("50/s"), payouts_a_second(costs[PAYOUT]))
+    payouts, topups = sent_a_second(costs[PAYOUT], NODE_ROUNDS), sent_a_second(costs[TOPUP], TOPUP_ROUNDS)
+    return Facts(paid_invoice(costs), rate("200/s"), rate("50/s"), payouts, topups)
 
 
 def limits(known: Facts) -> list[Limit]:
@@ -124,14 +136,15 @@ def limits(known: Facts) -> list[Limit]:
         Limit(f"new table `{widest}`: warm it", units, NEW_TABLE, "on-demand-capacity-mode", young=True),
         Limit(f"quota of `{widest}`", units, TABLE_QUOTA, "ServiceQuotas"),
         Limit("`expiry#`, `deposit#<network>`", LANE_UNITS * BUSIEST_NETWORK, PARTITION, "bp-partition-key-design"),
-        Limit("`evt#<tenant>`", known.writes["events"] * BUSIEST_MERCHANT, PARTITION, "the same"),
+        Limit("`evt#<tenant>`", known.writes["events"] * BUSIEST_MERCHANT, PARTITION, "bp-partition-key-design"),
         Limit("collections, mean", BUSIEST_NETWORK, COLLECTIONS / DAY, "Collecting", peak=1.0),
         Limit("consolidations, mean", BUSIEST_NETWORK, CONSOLIDATED / DAY, "Collecting", peak=1.0),
         Limit("requests", REQUESTS + CHECKOUT, GATEWAY, "apigateway/limits"),
         Limit("functions at once", (REQUESTS + CHECKOUT) * SECONDS_OF_A_REQUEST, RUNNING, "gettingstarted-limits"),
         Limit("deliveries", EVENTS, DELIVERIES, "bench_deliveries"),
-        Limit("one hot wallet", SWEPT * BUSIEST_NETWORK, known.wallet, "costs.md, latencies.py"),
-        Limit(f"{MOST_SLOTS} slots of an EVM wallet", SWEPT * BUSIEST_NETWORK, MOST_SLOTS * known.wallet, "the same"),
+        Limit("one hot wallet's withdrawals", WITHDRAWN * BUSIEST_NETWORK, known.wallet, SENDING),
+        Limit(f"{MOST_SLOTS} slots of an EVM wallet", WITHDRAWN * BUSIEST_NETWORK, MOST_SLOTS * known.wallet, SENDING),
+        Limit("wallet `topup`, mean", TOPPED_UP * BUSIEST_NETWORK, known.topups, SENDING, peak=1.0),
     ]
     return sorted(found, key=lambda limit: limit.used(1), reverse=True)
 

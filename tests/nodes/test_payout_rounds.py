@@ -11,12 +11,14 @@ from secrets import token_hex
 import pytest
 
 from chalicelib import wiring
+from chalicelib.domain.treasury.moves import Move
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from tests.bench.limits import NODE_ROUNDS, TOKEN_ROUNDS
+from infra.local.nodes import mine
+from tests.bench.limits import NODE_ROUNDS, TOKEN_ROUNDS, TOPUP_ROUNDS
 from tests.nodes.rounds import Rounds, counted, fewest
 from tests.nodes.sending import send_native, send_token
-from tests.nodes.shops import ETHER, Shop
+from tests.nodes.shops import CONFIRMATIONS, ETHER, Shop
 
 pytestmark = pytest.mark.nodes
 
@@ -72,3 +74,24 @@ def test_a_payout_waits_a_few_times_for_the_node(shop: Shop, monkeypatch: pytest
     assert native.methods == {**facts, **sent, "eth_estimateGas": 3, "eth_sendRawTransaction": 2}
     shop.confirm()
     assert audit(services().store) == []
+
+
+def topped_up(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Rounds:
+    """A token's deposit gets the fee that its address lacks; what the move asked of the node, from its command to the broadcast."""
+    address = shop.post("/v1/invoices", currency="usdt", amount="30", network="arbitrum")["address"]
+    send_token(shop.node.rpc, shop.usdt, address, 30_000_000)
+    mine(shop.node.rpc, CONFIRMATIONS)
+    shop.stack.drain(only=("poll_arbitrum", "relay"), hurry=True)
+    with counted(monkeypatch) as rounds:
+        shop.stack.drain(only=("payout",))
+    (move,) = [each for each in services().store.every(Move) if each.recipient == address]
+    assert (move.kind, move.state) == ("topup", "signed")
+    return rounds
+
+
+def test_a_top_up_waits_for_the_node_as_often_as_the_model_says(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"coin": "usdt", "network": "arbitrum", "collectThreshold": 10}
+    assert shop.stack.call("PUT", "/v1/coins", shop.stack.keys["admin_live"], json=settings).status == 200
+    topped_up(shop, monkeypatch)  # the wallet's first nonce is asked of every node before anything else
+    found = fewest(partial(topped_up, shop, monkeypatch), len(TOPUP_ROUNDS))
+    assert (found.serial, len(found.asked)) == (len(TOPUP_ROUNDS), sum(TOPUP_ROUNDS))

@@ -126,12 +126,14 @@ def test_every_table_has_its_place_on_the_page_and_its_bench() -> None:
 
 
 def test_the_narrowest_limit_of_each_volume_is_the_first_bottleneck() -> None:
-    known = Facts({"work": 80.0, "records": 40.0, "events": 18.0}, network=150.0, merchant=50.0, wallet=6.0)
+    known = Facts({"work": 80.0, "records": 40.0, "events": 18.0}, network=150.0, merchant=50.0, wallet=6.0, topups=2.0)
     rows = limits.limits(known)
     used = {row.name.partition(":")[0]: row.used(1_000_000) for row in rows}
     assert used["new table `work`"] == pytest.approx(80 * 57.87 / 4_000, rel=1e-3)
     assert used["`evt#<tenant>`"] == pytest.approx(18 * 0.05 * 57.87 / 1_000, rel=1e-3)
     assert used["`expiry#`, `deposit#<network>`"] == pytest.approx(4 * 0.5 * 57.87 / 1_000, rel=1e-3)
+    assert used["one hot wallet's withdrawals"] == pytest.approx(limits.WITHDRAWN * 0.5 * 57.87 / 6, rel=1e-3)
+    assert used["wallet `topup`, mean"] == pytest.approx(limits.TOPPED_UP * 0.5 * 11.574 / 2, rel=1e-3), "without the peak"
     assert used["collections, mean"] == pytest.approx(500_000 / 41_000) and used["consolidations, mean"] > used["collections, mean"]
     assert rows[0].name == "consolidations, mean", "work that can wait is compared by its mean, without the peak"
     assert [row.used(1) for row in rows] == sorted((row.used(1) for row in rows), reverse=True)
@@ -144,11 +146,13 @@ def test_the_narrowest_limit_of_each_volume_is_the_first_bottleneck() -> None:
 
 
 def test_a_wallet_pays_as_fast_as_its_calls_come_one_after_the_other() -> None:
-    alone = limits.payouts_a_second(Cost({}, {}, {}))
-    busy = limits.payouts_a_second(Cost({"GetItem": 100}, {}, {}))
+    alone = limits.sent_a_second(Cost({}, {}, {}), ())
+    busy = limits.sent_a_second(Cost({"GetItem": 100}, {}, {}), ())
     assert 1 / busy - 1 / alone == pytest.approx(100 * limits.READ.mean / 1_000)
-    signed = limits.payouts_a_second(Cost({"Sign": 1}, {}, {}))
+    signed = limits.sent_a_second(Cost({"Sign": 1}, {}, {}), ())
     assert 1 / signed - 1 / alone == pytest.approx(limits.SIGN.mean / 1_000)
+    asked = limits.sent_a_second(Cost({}, {}, {}), (1, 4))
+    assert 1 / asked - 1 / alone == pytest.approx((limits.NODE.slowest(1) + limits.NODE.slowest(4)) / 1_000)
 
 
 def test_a_paid_invoice_is_its_steps_without_what_a_poll_takes_anyway() -> None:
