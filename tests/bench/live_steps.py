@@ -1,5 +1,6 @@
 """Steps on networks that are not simulated: a litecoin in memory (`tests.support.fake_coins`), whose stored transactions are not as
-long as real ones, and a Tron test node, whose transactions are real. The simulated networks of these names are inactive.
+long as real ones, a Tron test node, whose transactions are real, and an ethereum that only receives (account_steps.py). The
+simulated networks of these names are inactive.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ from chalicelib.workers import record
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from infra.local.tron.server import Server
+from tests.bench.account_steps import Ethereum, TokenChain, begun, token_paid, wallet_paid
 from tests.bench.coin_steps import COIN, behind, glimpsed, treasury
 from tests.bench.costs import Cost
 from tests.bench.further_steps import completed, refunded
 from tests.bench.main_steps import withdrawn
 from tests.bench.walk import SETTLED, Walk
 from tests.support.fake_coins import FakeCoins, FakeLibrary, Reader
+from tests.support.heavy_node import served
 from tests.support.mempools import Pool
 from tests.support.stack import first_stack
 
@@ -196,12 +199,15 @@ def opened(walk: Walk) -> None:
 def live(aws: LocalAws) -> dict[str, Cost]:
     """What the steps cost; `aws` has another first start afterwards."""
     costs: dict[str, Cost] = {}
-    with litecoin() as (chain, pool), tron() as node:
-        stack = first_stack(aws, {"litecoin": NodeInfo("http://127.0.0.1:9"), "tron": NodeInfo(node.url)})
+    ethereum = TokenChain()
+    with litecoin() as (chain, pool), tron() as node, served(ethereum.told) as url:
+        nodes = {"litecoin": NodeInfo("http://127.0.0.1:9"), "tron": NodeInfo(node.url), "ethereum": NodeInfo(url)}
+        stack = first_stack(aws, nodes)
         services().clock.shift_ms = 0
         Litecoin(stack, "", chain=chain).mine(SETTLED)
         opened(Litecoin(stack, "", chain=chain))
         opened(Tron(stack, "", node=node))
+        begun(Ethereum(stack, "", node=ethereum))
         for counts in (False, True):
             coins = Litecoin(stack, "", counts, chain=chain)
             coins.poll("nothing is new")
@@ -215,9 +221,12 @@ def live(aws: LocalAws) -> dict[str, Cost]:
             accounts.poll("an empty block")
             withdrawn(accounts)
             accounts.idle()
+            wallet_paid(accounts)
+            tokens = Ethereum(stack, "", counts, node=ethereum)
+            token_paid(tokens)
         for counts in (False, True):
             moved = Litecoin(stack, "", counts, chain=chain, pool=pool)
             glimpsed(moved)
             behind(moved)
             treasury(moved)
-    return costs | coins.costs | accounts.costs | moved.costs
+    return costs | coins.costs | accounts.costs | tokens.costs | moved.costs

@@ -2,8 +2,8 @@
 
 The table is `costs.md` beside this file; `tests/contract/api/test_step_costs.py` compares it with what steps cost now, exactly.
 `python -m tests.bench.steps` writes it anew. The paths that every payment and withdrawal takes are in main_steps.py, others in
-further_steps.py, rare ones in checkout_steps.py and operator_steps.py, those on networks that are not simulated in live_steps.py
-and coin_steps.py.
+further_steps.py and archive_steps.py, rare ones in checkout_steps.py and operator_steps.py, small requests in merchant_requests.py
+and operator_requests.py, those on networks that are not simulated in live_steps.py, coin_steps.py and account_steps.py.
 
 Each path is walked twice, and the second walk counts: what a process remembers, and what is made once for a merchant, is there.
 Time stands still but for a millisecond at each look, and what is remembered for seconds is remembered for hours: a slow machine
@@ -22,10 +22,13 @@ if __name__ == "__main__":
     os.environ.update({"STAGE": "local", "WEBHOOKS_ALLOW_PRIVATE": "true", "SANDBOX_BLOCK_SECONDS": "0"})
 
 from chalicelib.wiring import services  # noqa: E402
+from tests.bench.archive_steps import SHELVED  # noqa: E402
 from tests.bench.costs import TABLE, Cost, shown  # noqa: E402
 from tests.bench.further_steps import FURTHER  # noqa: E402
 from tests.bench.live_steps import live  # noqa: E402
 from tests.bench.main_steps import walked  # noqa: E402
+from tests.bench.merchant_requests import merchants  # noqa: E402
+from tests.bench.operator_requests import operators  # noqa: E402
 from tests.bench.operator_steps import RARE  # noqa: E402
 from tests.bench.walk import Walk, still  # noqa: E402
 from tests.support.receiver import Receiver  # noqa: E402
@@ -37,7 +40,7 @@ def measured(stack: Stack) -> dict[str, Cost]:
     back before it is used."""
     costs: dict[str, Cost] = {}
     with still(), Receiver() as receiver:
-        for group, settings in ((walked, {}), *FURTHER, *RARE):
+        for group, settings in ((walked, {}), *FURTHER, *SHELVED, *RARE, (merchants, {}), (operators, {})):
             with patch.dict(os.environ, settings):
                 stack.reset()
                 services().clock.shift_ms = 0

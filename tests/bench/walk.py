@@ -16,6 +16,7 @@ from chalicelib.usecases.merchants.shop import Shops
 from chalicelib.wiring import services
 from chalicelib.wiring.parts import SystemClock
 from tests.bench.accounting import Account, accounted
+from tests.bench.asking import noted
 from tests.bench.costs import Cost
 from tests.support.stack import Stack
 
@@ -62,9 +63,9 @@ class Walk:
         if name in self.costs:
             raise ValueError(f"there are two steps {name!r}")
         beside, self._inside = self._inside, []
-        with accounted(units=True) if self.counts else nullcontext(Account()) as account:
+        with noted() as asked, accounted(units=True) if self.counts else nullcontext(Account()) as account:
             answer = act()
-        whole = Cost.of(account)
+        whole = Cost.of(account, asked)
         own = whole
         for inner in self._inside:
             own = own.less(inner)

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from botocore.client import BaseClient
 
+from chalicelib.web import files
 from tests.bench.accounting import accounted
+from tests.bench.asking import PAGE, UNCOUNTED
 from tests.bench.costs import RENEW, TABLE, Cost, differences, parsed, shown
 from tests.bench.steps import measured
 from tests.bench.walk import Walk, still
@@ -26,6 +28,17 @@ def test_counting_leaves_the_local_stack_its_direct_way(stack: Stack) -> None:
             assert stack.call("GET", "/v1/balances", stack.keys["client_test"]).status == 200
         assert account.calls.total() >= 2 and bool(account.reads) == units
         assert BaseClient._make_api_call is before  # type: ignore[attr-defined]
+
+
+def test_pages_and_files_have_no_step_as_they_call_nothing(stack: Stack) -> None:
+    """But for the first one of a process, which may look up a setting."""
+    html, file = {"Accept": "text/html"}, next(iter(files.files().values())).name
+    pages = [route.removeprefix("GET ") for route, reason in UNCOUNTED.items() if reason == PAGE]
+    for path in (page.replace("{file}", file) for page in pages):
+        stack.call("GET", path, headers=html)
+        with accounted() as account:
+            assert stack.call("GET", path, headers=html).status == 200, path
+        assert account.sent == [], path
 
 
 def test_a_step_inside_another_is_left_out_of_its_cost(stack: Stack) -> None:
