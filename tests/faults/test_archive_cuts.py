@@ -19,6 +19,7 @@ from chalicelib.domain.chain import BlockDeposits, DepositBlock
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import TenantId
 from chalicelib.store.archive import Archived
+from chalicelib.usecases.archive import archiving
 from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.ports.archive import NotKept
 from chalicelib.usecases.ports.failures import Unavailable
@@ -89,7 +90,22 @@ def test_two_workers_close_its_posting_once(alone: Old, monkeypatch: pytest.Monk
     proved(attic, answers)
 
 
-def cut_anywhere(attic: Attic, answers: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_over_several_is_ended_by_the_next_wherever_it_is_cut(stack: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two groups: dying between their transactions leaves the second one whole, with an object that nothing names."""
+    monkeypatch.setattr(archiving, "MOST_ITEMS", 18)
+    with open_attic(stack, monkeypatch) as attic:
+        invoices = [attic.completed("5", "usdt", externalId=f"order-{n}") for n in range(3)]
+        attic.out_of_reach()
+        answers = attic.answers([f"/v1/invoices/{invoice['id']}" for invoice in invoices])
+        attic.a_year_later()
+        cut_anywhere(attic, answers, monkeypatch, payments=3, between=slice(5, 7))
+        assert len({d.archives for d in services().store.every(Deposit) if d.id in attic.kept()}) == 2
+
+
+def cut_anywhere(
+    attic: Attic, answers: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, payments: int = 1, between: slice = slice(4)
+) -> None:
+    """`between` names some of: each object and its proof; for each group the note of the highest block, and the transaction."""
     cutter = Cutter()
     install(cutter, monkeypatch)
     begun, shift = attic.stack.snapshot(), services().clock.shift_ms
@@ -97,9 +113,9 @@ def cut_anywhere(attic: Attic, answers: dict[str, bytes], monkeypatch: pytest.Mo
     cutter.set(0, "error", "before")
     with cutter.arm():
         run_archive()
-    put = cutter.trace.index("PutObject") + 1
-    noted = max(n for n, name in enumerate(cutter.trace[:put], 1) if name in WRITES)  # the highest block whose rows leave
-    places = [noted, put, put + 1, cutter.trace.index("TransactWriteItems", put) + 1]
+    objects = [n for n, name in enumerate(cutter.trace, 1) if name in ("PutObject", "GetObject")]
+    written = [n for n, name in enumerate(cutter.trace, 1) if n > objects[-1] and name in WRITES]
+    places = [*objects, *written][between]
     if os.environ.get("SWEEP") == "full":
         places = list(range(1, len(cutter.trace) + 1))
     for place in places:
@@ -115,7 +131,7 @@ def cut_anywhere(attic: Attic, answers: dict[str, bytes], monkeypatch: pytest.Mo
             assert cutter.fired
             proved(attic, answers)
             run_archive()
-            assert len(attic.kept()) == 1, (place, how, when)
+            assert len(attic.kept()) == payments, (place, how, when)
             assert block_rows(attic) == []
             proved(attic, answers)
 

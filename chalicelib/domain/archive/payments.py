@@ -40,11 +40,6 @@ class Payment:
         """The records in whose places stubs lie."""
         return [*([] if self.invoice is None else [self.invoice]), *self.deposits, *self.addresses]
 
-    @property
-    def records(self) -> list[Invoice | Deposit | Address | JournalEntry | LogClaim]:
-        """What the archive keeps of it."""
-        return [*self.stubbed, *self.entries, *self.claims]
-
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRound:

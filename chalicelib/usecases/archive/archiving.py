@@ -1,4 +1,4 @@
-"""One payment leaves the tables for the archive: an invoice with its deposits, or a deposit to an address without an invoice.
+"""Payments leave the tables for the archive: an invoice with its deposits, or a deposit to an address without an invoice.
 
 What stays is a stub in the place of the invoice, each deposit and each address; `Watched` and the externalId as they were; a name
 by which a deposit is found by its hash; and the closing postings, which have grown by the payment's. Each step is safe to repeat:
@@ -11,6 +11,10 @@ by which a deposit is found by its hash; and the closing postings, which have gr
 4. One transaction: stubs, each on the version that was read; journal entries removed; closing postings grown by them; names
    added; the deposits taken off the lists of their blocks (`block_rows`). Dying before it leaves the rows as they were; it is all
    done, or nothing is.
+
+Payments of one merchant go together: as many as a transaction takes are one object and one transaction. All are read at the same
+time, and then all objects written; the transactions come one after the other, since they meet at the merchant's closing postings.
+Where one fails because somebody is at work on a payment of it, each of its payments is read again and goes by itself.
 
 Two workers with the same payment write the same object, and one of the two transactions fails: a stub is put on a whole row alone,
 and each entry's removal goes with the stub of its deposit. So no posting is closed twice, and none is lost.
@@ -27,9 +31,10 @@ that counts it, the withdrawal, balances and entries of its own), so nothing has
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 from chalicelib.domain.archive.closings import ClosingPosting, closings_of
 from chalicelib.domain.archive.payments import Payment, hash_name
@@ -38,14 +43,17 @@ from chalicelib.domain.ids import TenantId
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.usecases.archive.block_rows import BlockRows, leaving, noted
 from chalicelib.usecases.archive.old_payments import OldPayments, Stays
-from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.base.retries import Each, until_settled
+from chalicelib.usecases.base.side_by_side import side_by_side
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.archive import Archive
-from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Delete, DeleteEmpty, Name, Save, Stub
+from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Conflict, Delete, DeleteEmpty, Name, Save, Stub
 from chalicelib.usecases.ports.store import Store
 
 Outcome = Literal["archived"] | Stays
 _TRIES = 3
+_Group = list[tuple[str, Payment]]
+"""Payments of one transaction, with the ids of their invoices or deposits."""
 
 
 class Archiving:
@@ -57,28 +65,83 @@ class Archiving:
 
         Raises Unavailable, NotKept, Conflict where others are at work on it.
         """
-        return until_settled(lambda: self._archived(self._old.of_invoice(tenant, invoice_id, cutoff)), tries=_TRIES)
+        return self._alone(lambda: self._old.of_invoice(tenant, invoice_id, cutoff))
 
     def archive_deposit(self, tenant: TenantId, deposit_id: str, cutoff: int) -> Outcome:
         """Archive a deposit of a merchant's that has no invoice. Raises the same."""
-        return until_settled(lambda: self._archived(self._old.without_invoice(tenant, deposit_id, cutoff)), tries=_TRIES)
+        return self._alone(lambda: self._old.without_invoice(tenant, deposit_id, cutoff))
 
-    def _archived(self, payment: Payment | Stays) -> Outcome:
-        if not isinstance(payment, Payment):
-            return payment
-        closings = closings_of(payment.entries)
-        room = MOST_ITEMS - len(_changes(payment, closings, ""))
-        if room < 0:
-            return "large"
-        rows = self._block_rows(payment, room)
-        kept_in = self._archive.keep(payment.records)
-        self._store.commit([*_changes(payment, self._grown(closings), kept_in), *rows])
-        return "archived"
+    def archive_invoices(self, tenant: TenantId, ids: Sequence[str], cutoff: int, each: Each) -> Mapping[str, Outcome]:
+        """The same for many invoices, as few steps as they take; what became of them. What fails is in `each`, and not in there."""
+        return self._together(ids, lambda id: self._old.of_invoice(tenant, id, cutoff), each)
 
-    def _block_rows(self, payment: Payment, room: int) -> list[Change]:
-        """What it changes of the lists of its blocks, as far as there is room for it in the transaction."""
+    def archive_deposits(self, tenant: TenantId, ids: Sequence[str], cutoff: int, each: Each) -> Mapping[str, Outcome]:
+        """The same for many deposits without an invoice."""
+        return self._together(ids, lambda id: self._old.without_invoice(tenant, id, cutoff), each)
+
+    def _alone(self, read: Callable[[], Payment | Stays]) -> Outcome:
+        def decide() -> Outcome:
+            payment = read()
+            if not isinstance(payment, Payment):
+                return payment
+            if _items([payment]) > MOST_ITEMS:
+                return "large"
+            self._commit([payment], self._archive.keep(_records([payment])))
+            return "archived"
+
+        return until_settled(decide, tries=_TRIES)
+
+    def _together(self, ids: Sequence[str], read: Callable[[str], Payment | Stays], each: Each) -> Mapping[str, Outcome]:
+        payments: dict[str, Payment] = {}
+        outcomes: dict[str, Outcome] = {}
+
+        def look(id: str) -> None:
+            found = read(id)
+            if not isinstance(found, Payment):
+                outcomes[id] = found
+            elif _items([found]) > MOST_ITEMS:
+                outcomes[id] = "large"
+            else:
+                payments[id] = found
+
+        side_by_side([partial(each.take, id, partial(look, id)) for id in ids])
+        groups = _grouped([(id, payments[id]) for id in ids if id in payments])
+        objects: dict[int, str] = {}
+
+        def keep(place: int) -> None:
+            objects[place] = self._archive.keep(_records([payment for _, payment in groups[place]]))
+
+        side_by_side([partial(each.take, _named(group), partial(keep, place)) for place, group in enumerate(groups)])
+        for place, group in enumerate(groups):
+            if place in objects:
+                each.take(_named(group), partial(self._end, group, objects[place], read, each, outcomes))
+        return outcomes
+
+    def _end(
+        self, group: _Group, kept_in: str, read: Callable[[str], Payment | Stays], each: Each, outcomes: dict[str, Outcome]
+    ) -> None:
+        """The transaction of a group that is kept; where it meets others at work, each payment by itself."""
+
+        def alone(id: str) -> None:
+            outcomes[id] = self._alone(partial(read, id))
+
+        try:
+            self._commit([payment for _, payment in group], kept_in)
+        except Conflict:
+            for id, _ in group:
+                each.take(id, partial(alone, id))
+        else:
+            outcomes.update((id, "archived") for id, _ in group)
+
+    def _commit(self, payments: Sequence[Payment], kept_in: str) -> None:
+        closings = closings_of(entry for payment in payments for entry in payment.entries)
+        rows = self._block_rows(payments, MOST_ITEMS - len(_changes(payments, closings, kept_in)))
+        self._store.commit([*_changes(payments, self._grown(closings), kept_in), *rows])
+
+    def _block_rows(self, payments: Sequence[Payment], room: int) -> list[Change]:
+        """What they change of the lists of their blocks, as far as there is room for it in the transaction."""
         blocks: list[BlockRows] = []
-        for rows in leaving(self._store, payment.deposits):
+        for rows in leaving(self._store, [deposit for payment in payments for deposit in payment.deposits]):
             if len(rows.changes) <= room:
                 blocks.append(rows)
                 room -= len(rows.changes)
@@ -91,13 +154,42 @@ class Archiving:
         return [(old or replace(c, units=0, count=0)).grown(c) for c, old in zip(closings, before, strict=True)]
 
 
-def _changes(payment: Payment, closings: Sequence[ClosingPosting], kept_in: str) -> list[Change]:
-    named = [(hash_name(payment.tenant, d.txid), d.id) for d in payment.deposits]
+def _grouped(payments: Sequence[tuple[str, Payment]]) -> list[_Group]:
+    """In their order: as many together as a transaction takes with the rows of their blocks, two for each as far as is known now.
+    Where a payment has no room for those by itself, they stay."""
+    groups: list[_Group] = []
+    for one in payments:
+        together = [payment for _, payment in (*(groups[-1] if groups else ()), one)]
+        blocks = {deposit.block_hash for payment in together for deposit in payment.deposits}
+        if not groups or _items(together) + 2 * len(blocks) > MOST_ITEMS:
+            groups.append([])
+        groups[-1].append(one)
+    return groups
+
+
+def _named(group: _Group) -> str:
+    return ", ".join(id for id, _ in group)
+
+
+def _items(payments: Sequence[Payment]) -> int:
+    """Items of their transaction, but for the rows of their blocks."""
+    return len(_changes(payments, closings_of(entry for payment in payments for entry in payment.entries), ""))
+
+
+def _records(payments: Sequence[Payment]) -> list[Any]:
+    """What the archive keeps of them. Two may be of one transaction, and have its claim both."""
+    claims = {(claim.network, claim.txid): claim for payment in payments for claim in payment.claims}
+    return [*(record for payment in payments for record in (*payment.stubbed, *payment.entries)), *claims.values()]
+
+
+def _changes(payments: Sequence[Payment], closings: Sequence[ClosingPosting], kept_in: str) -> list[Change]:
+    claims = dict.fromkeys((claim.network, claim.txid) for payment in payments for claim in payment.claims)
+    empty = {(b.network, b.address, b.asset): b for payment in payments for b in payment.empty}
     return [
-        *(Stub(record, kept_in) for record in payment.stubbed),
-        *(Delete(JournalEntry, {"id": entry.id}) for entry in payment.entries),
+        *(Stub(record, kept_in) for payment in payments for record in payment.stubbed),
+        *(Delete(JournalEntry, {"id": entry.id}) for payment in payments for entry in payment.entries),
         *(Save(closing) for closing in closings),
-        *(Name(name, id) for name, id in named),
-        *(Delete(LogClaim, {"network": claim.network, "txid": claim.txid}) for claim in payment.claims),
-        *(DeleteEmpty(balance) for balance in payment.empty),
+        *(Name(hash_name(payment.tenant, d.txid), d.id) for payment in payments for d in payment.deposits),
+        *(Delete(LogClaim, {"network": network, "txid": txid}) for network, txid in claims),
+        *(DeleteEmpty(balance) for balance in empty.values()),
     ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Literal
 
 from chalicelib.domain.addresses.addresses import Address
@@ -35,33 +36,52 @@ class OldPayments:
         self._store, self._rules = store, rules
 
     def of_invoice(self, tenant: TenantId, invoice_id: str, cutoff: int) -> Payment | Stays:
-        """All of an invoice that is in the tables. Raises Unavailable."""
+        """All of an invoice that is in the tables. Five reads where there is no refund. Raises Unavailable."""
         invoice = self._store.get(Invoice, tenant=tenant, id=invoice_id)
-        if invoice is None or not self._whole([(Invoice, {"tenant": tenant, "id": invoice_id})])[0]:
+        if invoice is None:
             return "waits"
         deposits = self._deposits(invoice)
         if deposits is None:
             return "large"
         if not settled_before(invoice, {d.id: d for d in deposits}, cutoff):
             return "waits"
-        if self._refunds_open(invoice) or self._unspent(deposits):
+        addresses: list[_Key] = [(Address, {"tenant": tenant, "id": id}) for id in _address_ids(invoice)]
+        itself: _Key = (Invoice, {"tenant": tenant, "id": invoice_id})
+        whole = self._store.whole([itself, *((Deposit, {"id": d.id}) for d in deposits), *addresses])
+        if not whole[0]:
             return "waits"
-        whole = self._only_whole(deposits, [(Deposit, {"id": deposit.id}) for deposit in deposits])
-        addresses, empty = self._addresses(invoice), self._empty(whole)
-        return Payment(tenant, invoice, tuple(whole), self._entries(whole), tuple(addresses), self._claims(whole), tuple(empty))
+        in_table = [d for d, is_whole in zip(deposits, whole[1:], strict=False) if is_whole]
+        found = self._facts(
+            refunds=[(InvoiceRefunds, {"tenant": tenant, "invoice_id": invoice_id})],
+            lying=self._where_coins_lie(deposits),
+            addresses=[key for key, is_whole in zip(addresses, whole[1 + len(deposits) :], strict=True) if is_whole],
+            empty=self._balances(in_table),
+            **_beside(in_table),
+        )
+        if self._open(found["refunds"]) or any(not is_empty(balance) for balance in found["lying"]):
+            return "waits"
+        own = tuple(address for address in found["addresses"] if address.invoice_id == invoice.id)
+        empty = tuple(balance for balance in found["empty"] if is_empty(balance))
+        return Payment(tenant, invoice, tuple(in_table), tuple(found["entries"]), own, tuple(found["claims"]), empty)
 
     def without_invoice(self, tenant: TenantId, deposit_id: str, cutoff: int) -> Payment | Stays:
         """All of a deposit that has no invoice. Balances at its address stay: others may come. On networks of coins it waits until
-        nothing lies there, as `_unspent` says. Raises Unavailable."""
+        nothing lies there, as `_where_coins_lie` says. Three reads. Raises Unavailable."""
         deposit = self._store.get(Deposit, id=deposit_id)
         if deposit is None or deposit.tenant != tenant or not stands_alone(deposit) or not settled(deposit, cutoff):
             return "waits"
-        if not self._whole([(Deposit, {"id": deposit_id})])[0] or self._unspent([deposit]):
+        if not self._store.whole([(Deposit, {"id": deposit_id})])[0]:
             return "waits"
-        return Payment(tenant, None, (deposit,), self._entries([deposit]), claims=self._claims([deposit]))
+        found = self._facts(lying=self._where_coins_lie([deposit]), **_beside([deposit]))
+        if any(not is_empty(balance) for balance in found["lying"]):
+            return "waits"
+        return Payment(tenant, None, (deposit,), tuple(found["entries"]), claims=tuple(found["claims"]))
 
-    def _entries(self, deposits: Sequence[Deposit]) -> tuple[JournalEntry, ...]:
-        return tuple(self._found([(JournalEntry, {"id": id}) for deposit in deposits for id in entry_ids(deposit)]))
+    def _facts(self, **wanted: Sequence[_Key]) -> dict[str, list[Any]]:
+        """The records at these keys that are there, by the same names; one read for all."""
+        keys = [key for some in wanted.values() for key in some]
+        read = iter(self._store.get_many(keys) if keys else [])
+        return {name: [record for record in islice(read, len(some)) if record is not None] for name, some in wanted.items()}
 
     def _deposits(self, invoice: Invoice) -> list[Deposit] | None:
         """Its deposits: those that are listed at its addresses, and those that it shows, which may be archived already. None where
@@ -71,49 +91,32 @@ class OldPayments:
             listed = self._store.places(Listed("tx", "address", invoice.tenant, address), limit=MOST_ITEMS)
             if listed.more:
                 return None
-            found |= {d.id: d for d in self._store.at(listed.places) if isinstance(d, Deposit)}
-        shown = [(Deposit, {"id": payment.deposit}) for payment in invoice.payments if payment.deposit not in found]
-        found |= {d.id: d for d in self._found(shown)}
+            found |= {d.id: d for d in (self._store.at(listed.places) if listed.places else []) if isinstance(d, Deposit)}
+        shown: list[_Key] = [(Deposit, {"id": payment.deposit}) for payment in invoice.payments if payment.deposit not in found]
+        found |= {d.id: d for d in self._facts(shown=shown)["shown"]}
         return [d for d in found.values() if (d.tenant, d.invoice_id) == (invoice.tenant, invoice.id)]
 
-    def _addresses(self, invoice: Invoice) -> list[Address]:
-        choices = () if invoice.choosing is None else invoice.choosing.choices
-        ids = dict.fromkeys(id for id in (invoice.address_id, *(choice.address_id for choice in choices)) if id is not None)
-        keys: list[_Key] = [(Address, {"tenant": invoice.tenant, "id": id}) for id in ids]
-        found = [a for a in self._found(keys) if a.invoice_id == invoice.id]
-        return self._only_whole(found, [(Address, {"tenant": a.tenant, "id": a.id}) for a in found])
-
-    def _claims(self, deposits: Sequence[Deposit]) -> tuple[LogClaim, ...]:
-        txids = dict.fromkeys(
-            (d.network, d.txid) for d in deposits if d.status == "confirmed" and log_number(d.position) is not None and outlived(d)
-        )
-        return tuple(self._found([(LogClaim, {"network": network, "txid": txid}) for network, txid in txids]))
-
-    def _empty(self, deposits: Sequence[Deposit]) -> list[WalletBalance]:
-        """Balances of nothing at its addresses: in the coins that came, and in the native coin that paid for collecting them."""
+    def _balances(self, deposits: Sequence[Deposit]) -> list[_Key]:
+        """Balances at its addresses: in the coins that came, and in the native coin that paid for collecting them."""
         keys: dict[tuple[str, ...], _Key] = {}
         for deposit in deposits:
             network, place = self._network(deposit), self._place(deposit)
             for asset in (deposit.asset, self._store.catalogue(network.realm).native(network.slug).asset):
                 keys[(*place.values(), asset)] = (WalletBalance, place | {"asset": asset})
-        found = self._found(keys.values())
-        return [balance for balance in found if is_empty(balance)]
+        return list(keys.values())
 
-    def _refunds_open(self, invoice: Invoice) -> bool:
-        """Whether a refund of it is not at its end. One that is made later reads the archive."""
-        row = self._store.get(InvoiceRefunds, tenant=invoice.tenant, invoice_id=invoice.id)
-        if row is None or not row.ids:
-            return False
-        refunds = self._found([(Refund, {"tenant": invoice.tenant, "id": id}) for id in row.ids])
-        paid = self._found([(Withdrawal, {"tenant": r.tenant, "id": r.withdrawal_id}) for r in refunds if r.withdrawal_id])
+    def _open(self, rows: Sequence[InvoiceRefunds]) -> bool:
+        """Whether a refund is not at its end. One that is made later reads the archive."""
+        wanted: list[_Key] = [(Refund, {"tenant": row.tenant, "id": id}) for row in rows for id in row.ids]
+        refunds = self._facts(of=wanted)["of"]
+        paid = self._facts(by=[(Withdrawal, {"tenant": r.tenant, "id": r.withdrawal_id}) for r in refunds if r.withdrawal_id])["by"]
         status = {withdrawal.id: withdrawal.status for withdrawal in paid}
         return any(status_of(r.status, status.get(r.withdrawal_id or "")) not in _ENDED for r in refunds)
 
-    def _unspent(self, deposits: Sequence[Deposit]) -> bool:
-        """Whether coins of UTXO networks lie where they came: each deposit there is an input of ours, found in the lists by who
-        collects it, and by who compares the ledger with the chain."""
-        keys = [(WalletBalance, self._place(d) | {"asset": d.asset}) for d in deposits if pays_from_coins(self._network(d))]
-        return any(not is_empty(balance) for balance in self._found(keys))
+    def _where_coins_lie(self, deposits: Sequence[Deposit]) -> list[_Key]:
+        """The balances that have to be empty, where coins of UTXO networks came: each deposit there is an input of ours, found in
+        the lists by who collects it, and by who compares the ledger with the chain."""
+        return [(WalletBalance, self._place(d) | {"asset": d.asset}) for d in deposits if pays_from_coins(self._network(d))]
 
     def _place(self, deposit: Deposit) -> dict[str, str]:
         """The network and the address in storage form, as the keys of balances have them."""
@@ -124,12 +127,19 @@ class OldPayments:
         realm, slug = network_parts(deposit.network)
         return self._store.catalogue(realm).networks[slug]
 
-    def _found(self, keys: Iterable[_Key]) -> list[Any]:
-        wanted = list(keys)
-        return [record for record in self._store.get_many(wanted) if record is not None] if wanted else []
 
-    def _whole(self, keys: list[_Key]) -> list[bool]:
-        return self._store.whole(keys) if keys else []
+def _beside(deposits: Sequence[Deposit]) -> dict[str, list[_Key]]:
+    """The journal entries that these deposits may have, and the claims of their transactions that can go."""
+    txids = dict.fromkeys(
+        (d.network, d.txid) for d in deposits if d.status == "confirmed" and log_number(d.position) is not None and outlived(d)
+    )
+    return {
+        "entries": [(JournalEntry, {"id": id}) for deposit in deposits for id in entry_ids(deposit)],
+        "claims": [(LogClaim, {"network": network, "txid": txid}) for network, txid in txids],
+    }
 
-    def _only_whole(self, records: list[Any], keys: list[_Key]) -> list[Any]:
-        return [record for record, whole in zip(records, self._whole(keys), strict=True) if whole]
+
+def _address_ids(invoice: Invoice) -> list[str]:
+    choices = () if invoice.choosing is None else invoice.choosing.choices
+    ids = (invoice.address_id, *(choice.address_id for choice in choices))
+    return list(dict.fromkeys(id for id in ids if id is not None))

@@ -26,5 +26,5 @@ def of_invoice(store: Store, tenant: TenantId, invoice_id: str, now_ms: int) -> 
         return []
     invoice = store.get(Invoice, tenant=tenant, id=invoice_id)
     kept = [] if invoice is None else [record for name in invoice.archives or () for record in store.kept(name)]
-    ids = dict.fromkeys(record.id for record in kept if isinstance(record, Deposit))
+    ids = dict.fromkeys(record.id for record in kept if isinstance(record, Deposit) and record.invoice_id == invoice_id)
     return [d for d in store.get_many([(Deposit, {"id": id}) for id in ids]) if d is not None] if ids else []

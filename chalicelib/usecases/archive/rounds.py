@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from chalicelib.domain.archive.payments import DAY_MS, SAID_MS, ArchiveRound, stands_alone
@@ -30,7 +29,6 @@ from chalicelib.usecases.ports.store import Listed, Span, Store
 log = logging.getLogger(__name__)
 
 _PAGE = 50
-_Archive = Callable[[TenantId, str, int], Outcome]
 
 
 class ArchiveRounds:
@@ -76,7 +74,8 @@ class ArchiveRounds:
             found = self._store.places(
                 Listed("inv", "time", tenant), limit=_PAGE, after=round_.after, span=Span(high=round_.behind_invoices)
             )
-            self._archive(outcomes, each, tenant, [place.sk for place in found.places], round_.before, self._archiving.archive)
+            ids = [place.sk for place in found.places]
+            outcomes += self._counted(tenant, self._archiving.archive_invoices(tenant, ids, round_.before, each))
             if found.more:
                 return self._behind(round_, outcomes, after=found.places[-1].position)
             round_ = replace(round_, after=round_.behind_invoices, deposits_after=None)
@@ -84,22 +83,16 @@ class ArchiveRounds:
             Listed("tx", "time", tenant), limit=_PAGE, after=round_.deposits_after, span=Span(high=place_in_time(round_.before, ""))
         )
         alone = [d.id for d in self._store.at(found.places, known_only=True) if isinstance(d, Deposit) and stands_alone(d)]
-        self._archive(outcomes, each, tenant, alone, round_.before, self._archiving.archive_deposit)
+        outcomes += self._counted(tenant, self._archiving.archive_deposits(tenant, alone, round_.before, each))
         if found.more:
             return self._behind(round_, outcomes, deposits_after=found.places[-1].position)
         return outcomes["archived"], self._next_merchant(replace(round_, large=round_.large + outcomes["large"]), now)
 
-    def _archive(
-        self, outcomes: Counter[Outcome], each: Each, tenant: TenantId, ids: Sequence[str], before: int, archive: _Archive
-    ) -> None:
-        def step(id: str) -> None:
-            outcome = archive(tenant, id, before)
-            outcomes[outcome] += 1
+    def _counted(self, tenant: TenantId, outcomes: Mapping[str, Outcome]) -> Counter[Outcome]:
+        for id, outcome in outcomes.items():
             if outcome == "large":
                 log.warning("%s of %s has too many rows for the archive: it stays", id, tenant)
-
-        for id in ids:
-            each.take(id, partial(step, id))
+        return Counter(outcomes.values())
 
     def _behind(self, round_: ArchiveRound, outcomes: Counter[Outcome], **place: str) -> tuple[int, ArchiveRound]:
         changed: dict[str, Any] = {"large": round_.large + outcomes["large"], **place}

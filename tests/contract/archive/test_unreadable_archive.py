@@ -23,7 +23,7 @@ def attic(stack: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Attic]:
 def test_the_network_goes_on_and_a_rescan_records_them_once_it_can_be_read(attic: Attic, caplog: pytest.LogCaptureFixture) -> None:
     archived = [attic.completed("5", "usdt") for _ in range(2)]
     attic.a_year_later()
-    assert attic.archive() == 2
+    assert attic.archive() == 1, "they go together"
     attic.in_a_new_process()
     s3, bucket = boto3.client("s3"), services().settings.archive_bucket("123456789012", services().region)
     kept = {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in attic.objects()}
