@@ -41,6 +41,9 @@ transaction."""
 COLLECTIONS, CONSOLIDATED = 41_000.0, 38_000.0
 """Deposits a day that one network brings in: `MOST_UNDER_WAY` of collection/run.py on ethereum, each with a top-up, and of
 consolidation/planning.py on bitcoin (docs/scale.md, Collecting)."""
+ARCHIVED = 22.0
+"""Payments a second that the one function of the archive takes away (bench_archive.py), one merchant's or many's: its runs
+begin no page in the last of five minutes, and its CPU at 512 MB is two thirds of the rest."""
 PAYOUT = "payout: build, sign and send"
 """The step of costs.md that a hot wallet does, one after the other: its queue has one group for each slot."""
 NODE_ROUNDS, TOKEN_ROUNDS, PAYOUT_CPU_MS = (4, 2, 1, 1), 7, 60.0
@@ -139,6 +142,7 @@ def limits(known: Facts) -> list[Limit]:
         Limit("`evt#<tenant>`", known.writes["events"] * BUSIEST_MERCHANT, PARTITION, "bp-partition-key-design"),
         Limit("collections, mean", BUSIEST_NETWORK, COLLECTIONS / DAY, "Collecting", peak=1.0),
         Limit("consolidations, mean", BUSIEST_NETWORK, CONSOLIDATED / DAY, "Collecting", peak=1.0),
+        Limit("archive, mean", 1.0, ARCHIVED, "bench_archive", peak=1.0),
         Limit("requests", REQUESTS + CHECKOUT, GATEWAY, "apigateway/limits"),
         Limit("functions at once", (REQUESTS + CHECKOUT) * SECONDS_OF_A_REQUEST, RUNNING, "gettingstarted-limits"),
         Limit("deliveries", EVENTS, DELIVERIES, "bench_deliveries"),

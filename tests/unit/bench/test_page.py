@@ -135,6 +135,7 @@ def test_the_narrowest_limit_of_each_volume_is_the_first_bottleneck() -> None:
     assert used["one hot wallet's withdrawals"] == pytest.approx(limits.WITHDRAWN * 0.5 * 57.87 / 6, rel=1e-3)
     assert used["wallet `topup`, mean"] == pytest.approx(limits.TOPPED_UP * 0.5 * 11.574 / 2, rel=1e-3), "without the peak"
     assert used["collections, mean"] == pytest.approx(500_000 / 41_000) and used["consolidations, mean"] > used["collections, mean"]
+    assert used["archive, mean"] == pytest.approx(1_000_000 / 86_400 / limits.ARCHIVED)
     assert rows[0].name == "consolidations, mean", "work that can wait is compared by its mean, without the peak"
     assert [row.used(1) for row in rows] == sorted((row.used(1) for row in rows), reverse=True)
     lines = limits.table(known).splitlines()
