@@ -13,7 +13,7 @@ from chalicelib.settings import APP
 from infra import gateway_answers, lambda_platform, mappings, network_rights
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import code, extras, function_settings, gateway_stage, key_stack, record, retained, standing
+from infra.deployment import code, extras, function_settings, gateway_stage, key_stack, record, retained, roles, standing
 from infra.deployment.adopt import adopted
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
@@ -45,7 +45,7 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
         lambda: _protection(session.client("dynamodb"), stage),
         lambda: _functions(session.client("lambda"), found, stage),
         lambda: _places(found, stage),
-        lambda: _rights(session.client("iam"), found, stage),
+        lambda: roles.wrong(session.client("iam"), found, stage, code.PROJECT),
         lambda: iter(differences(session.client("lambda"), stage)),
         lambda: function_settings.wrong(session.client("lambda"), stage, sorted(found.functions)),
         lambda: _queues(session.client("lambda"), found, stage),
@@ -106,33 +106,6 @@ def _places(found: Standing, stage: str) -> Iterator[str]:
         units = zip(Size._fields, function.size, size, strict=True)
         if other := [f"{has} {unit}, not {said}" for unit, has, said in units if has != said]:
             yield f"{function.name} has {', and '.join(other)}, as config.json says"
-
-
-def _rights(iam: Any, found: Standing, stage: str) -> Iterator[str]:
-    """Each function's rights, as its policy file says them: Chalice names a role's one policy as the role."""
-    try:
-        policies = code.policies(code.PROJECT, stage)
-    except CanNot as error:
-        yield str(error)
-        return
-    for name, wanted in policies.items():
-        if (function := found.functions.get(name)) is None:
-            continue
-        try:
-            stands = iam.get_role_policy(RoleName=function.role, PolicyName=function.role)["PolicyDocument"]
-            beside = [each for each in iam.list_role_policies(RoleName=function.role)["PolicyNames"] if each != function.role]
-            attached = iam.list_attached_role_policies(RoleName=function.role)["AttachedPolicies"]
-        except ClientError as error:
-            why = {"NoSuchEntity": "has no policy of that name", "AccessDenied": f"can not be looked at: {error}"}
-            if (refused := error.response["Error"]["Code"]) not in why:
-                raise
-            yield f"{name}: its role {function.role} {why[refused]}"
-            continue
-        beside += [each["PolicyName"] for each in attached]
-        if stands != wanted:
-            yield f"{name}: its role {function.role} has other rights than its policy file says"
-        if beside:
-            yield f"{name}: its role {function.role} has rights of {', '.join(beside)} beside"
 
 
 def _queues(client: Any, found: Standing, stage: str) -> Iterator[str]:

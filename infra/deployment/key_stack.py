@@ -108,6 +108,29 @@ def stand(keys: Stack, kms: Any, stage: str, money: Callable[[], str | None], te
         raise
 
 
+def taken_away(keys: Stack, text: str) -> list[str]:
+    """What a template of keys takes from those that use them: keys and aliases that it does not have, which leave the stack, and
+    what the policies of its keys allow no more. Changes nothing. Raises botocore's ClientError."""
+    held = keys.holds() if keys.state() else {}
+    if not held or (before := keys.template()).strip() == text.strip():
+        return []
+    known, stands = resources(text), resources(before)
+    gone = [f"{logical} ({kind})" for logical, kind in sorted(held.items()) if logical not in known]
+    return gone + [
+        f"{action} of {sid} in {logical}"
+        for logical in sorted(held.keys() & known.keys() & stands.keys())
+        for sid, action in sorted(_allowed(stands[logical]) - _allowed(known[logical]))
+    ]
+
+
+def _allowed(key: Any) -> set[tuple[str, str]]:
+    """Statement and action of all that a key's policy allows."""
+    policy = of(properties_of(key), "KeyPolicy")
+    every = [] if policy is None else of(policy, "Statement").value
+    found = [(of(each, "Sid").value, of(each, "Action").value) for each in every if of(each, "Effect").value == "Allow"]
+    return {(sid, action) for sid, said in found for action in ([said] if isinstance(said, str) else [one.value for one in said])}
+
+
 def outside(kms: Any, stage: str, inside: Collection[str]) -> dict[str, Standing]:
     """The template's keys and aliases that stand beside what is `inside`, by logical id. Raises botocore's ClientError."""
     found = _standing(KEYS.read_text(), stage, aliases(kms))

@@ -47,6 +47,8 @@ def _keys(session: Any, bucket: Bucket, stage: str) -> Iterator[str]:
         yield f"stack {keys.name}: new, with all keys"
     elif keys.template().strip() != key_stack.KEYS.read_text().strip():
         yield f"stack {keys.name} ({state}): brought to infra/{key_stack.KEYS.name}, by the rights of {key_stack.RIGHTS}"
+    if gone := key_stack.taken_away(keys, key_stack.KEYS.read_text()):
+        yield f"  before the functions, takes away {', '.join(gone)}"
 
 
 def _stack(session: Any, bucket: Bucket, stage: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import forms, index_steps, standing, versions
+from infra.deployment import forms, index_steps, key_stack, standing, versions
 from infra.deployment.bucket import Bucket
 from infra.deployment.retained import BUCKET, TABLE
 from infra.deployment.stack import Given, Stack
@@ -102,11 +102,16 @@ def demand_nothing_taken(session: Any, bucket: Bucket, stage: str) -> None:
     forms.demand_stored_read(stage, versions.fetch(bucket, stage))
     if not standing.function_names(session.client("lambda"), stage):
         return
-    main, text = Stack(session.client("cloudformation"), bucket, stack_name(stage)), TEMPLATE.read_text()
-    if gone := [*let_go(main, text), *taken_away(main, session.client("dynamodb"), text, stage)]:
+    main, keys = (Stack(session.client("cloudformation"), bucket, name) for name in (stack_name(stage), key_stack.name_of(stage)))
+    text = TEMPLATE.read_text()
+    gone = {
+        TEMPLATE.name: [*let_go(main, text), *taken_away(main, session.client("dynamodb"), text, stage)],
+        key_stack.KEYS.name: key_stack.taken_away(keys, key_stack.KEYS.read_text()),
+    }
+    if said := [f"infra/{file} of this checkout takes away {', '.join(lost)}" for file, lost in gone.items() if lost]:
         raise CanNot(
-            f"infra/{TEMPLATE.name} of this checkout takes away {', '.join(gone)}, which functions that stand may"
-            " need: prepare from the checkout that made the stack, or deploy this one. Nothing was changed"
+            f"{'; '.join(said)}, which functions that stand may need: prepare from the checkout that made the stack, or deploy this"
+            " one. Nothing was changed"
         )
 
 

@@ -15,6 +15,7 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from botocore.stub import Stubber
 from chalice.awsclient import LambdaClientError
+from chalice.constants import LAMBDA_TRUST_POLICY
 from moto import mock_aws
 
 from chalicelib.domain.ids import NetworkId
@@ -25,10 +26,11 @@ from infra.cli import main
 from infra.commands import deploying
 from infra.commands.common import CanNot
 from infra.deployment import check as checks
-from infra.deployment import mend, record, standing, taking_down, versions
+from infra.deployment import mend, record, roles, standing, taking_down, versions
 from infra.deployment.bucket import bucket_of, make_bucket
 from infra.deployment.chalice_client import TRIES, Client
 from infra.deployment.check import check
+from infra.deployment.code import PROJECT, policies
 from infra.deployment.lock import Lock, locked
 from infra.deployment.plan import plan
 from infra.deployment.standing import Function, QueueMapping, Standing, look
@@ -313,14 +315,42 @@ def test_the_check_says_what_is_missing(account: None) -> None:
         assert line in said, said
 
 
-def test_the_check_says_which_function_has_no_policy_file(account: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_says_which_function_has_no_policy_file(account: None, tmp_path: Path) -> None:
     (tmp_path / ".chalice").mkdir()
     (tmp_path / ".chalice" / "config.json").write_text(json.dumps({"version": "2.0", "app_name": "gateway", "stages": {STAGE: {}}}))
-    monkeypatch.setattr(checks.code, "PROJECT", tmp_path)
     found = look(boto3, STAGE)
-    assert list(checks._rights(boto3.client("iam"), found, STAGE)) == [
+    assert list(roles.wrong(boto3.client("iam"), found, STAGE, tmp_path)) == [
         "gateway-prod has no policy file: .chalice/config.json names none for it as iam_policy_file"
     ]
+
+
+def test_the_check_says_who_else_may_take_a_role_and_what_bounds_it(account: None) -> None:
+    """As Chalice made the role, and as IAM may give it back, it is said nothing of."""
+    iam, name = boto3.client("iam"), "gateway-prod-payout"
+    make_function(name, "1")
+    trust = json.loads(json.dumps(LAMBDA_TRUST_POLICY))
+    (lambda_alone,) = trust["Statement"]
+    iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=json.dumps(policies(PROJECT, STAGE)[name]))
+
+    def said(*statements: dict[str, Any]) -> list[str]:
+        document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+        iam.update_assume_role_policy(RoleName=name, PolicyDocument=document)
+        return list(roles.wrong(iam, look(boto3, STAGE), STAGE, PROJECT))
+
+    written = {"Effect": "Allow", "Principal": {"Service": ["lambda.amazonaws.com"]}, "Action": ["sts:AssumeRole"]}
+    assert said(lambda_alone) == said(written) == []
+    somebody = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::210987654321:root"}, "Action": "sts:AssumeRole"}
+    both = {**lambda_alone, "Principal": {"Service": ["lambda.amazonaws.com", "ec2.amazonaws.com"]}}
+    for statements in ([lambda_alone, somebody], [somebody], [both]):
+        (line,) = said(*statements)
+        assert line.startswith(
+            f"{name}: its role {name} is not trusted to Lambda alone, and no deploy changes that: as administrator"
+        )
+    bound = json.dumps({"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}})
+    arn = iam.create_policy(PolicyName="bound", PolicyDocument=bound)["Policy"]["Arn"]
+    iam.put_role_permissions_boundary(RoleName=name, PermissionsBoundary=arn)
+    (line,) = said(lambda_alone)
+    assert f"its role {name} is bounded by arn:aws:iam::123456789012:policy/bound, and may do less" in line
 
 
 def test_the_check_says_what_differs(account: None, monkeypatch: pytest.MonkeyPatch) -> None:

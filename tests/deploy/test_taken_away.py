@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -20,7 +21,7 @@ from infra import deploy
 from infra.cli import main
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, create_stack, end_stack
-from infra.deployment import index_steps, plan, taken_away, versions
+from infra.deployment import index_steps, key_stack, plan, taken_away, versions
 from infra.deployment.bucket import bucket_of
 from infra.deployment.lock import locked
 from infra.deployment.stack import Stack
@@ -140,6 +141,40 @@ def test_prepare_alone_refuses_it_while_functions_stand(
     )
     boto3.client("lambda").delete_function(FunctionName=f"gateway-{STAGE}-tick")
     taken_away.demand_nothing_taken(boto3, stack.bucket, STAGE)  # nothing runs
+
+
+@pytest.mark.parametrize(
+    ("changed", "lost"),
+    [
+        (
+            ("            Action: kms:ScheduleKeyDeletion", "            Action: kms:CancelKeyDeletion"),
+            "kms:ScheduleKeyDeletion of",
+        ),
+        (
+            ("            Action: [kms:Decrypt, kms:GenerateDataKey]", "            Action: [kms:Decrypt]"),
+            "kms:GenerateDataKey of Th",
+        ),
+        (("  TablesKeyAlias:", "  AnotherAlias:"), "TablesKeyAlias (AWS::KMS::Alias)"),
+    ],
+)
+def test_prepare_alone_refuses_keys_that_lose_something(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, changed: tuple[str, str], lost: str
+) -> None:
+    """What is new in them it takes, as functions come later."""
+    text, formation = key_stack.KEYS.read_text(), boto3.client("cloudformation")
+    assert changed[0] in text
+    file = tmp_path / "keys.yaml"
+    file.write_text(text.replace(*changed))
+    monkeypatch.setattr(key_stack, "KEYS", file)
+    (planned,) = [line for line in plan.plan(boto3, stack.bucket, STAGE) if "before the functions" in line]
+    assert lost in planned
+    make_function(f"gateway-{STAGE}-tick", "1")
+    assert main(["--stage", STAGE, "prepare"]) == 1
+    said = capsys.readouterr().err
+    assert f"infra/keys.yaml of this checkout takes away {lost}" in said and "Nothing was changed" in said
+    assert Stack(formation, stack.bucket, f"gateway-{STAGE}-keys").template() == text
+    file.write_text(text.replace("Action: kms:ScheduleKeyDeletion", "Action: [kms:ScheduleKeyDeletion, kms:CancelKeyDeletion]"))
+    taken_away.demand_nothing_taken(boto3, stack.bucket, STAGE)
 
 
 def test_prepare_alone_refuses_a_checkout_that_does_not_read_what_is_stored(
