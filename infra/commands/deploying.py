@@ -54,7 +54,7 @@ def deploy(args: argparse.Namespace) -> int:
     if problem := topic_problem(args.stage, args.alarm_topic):
         raise CanNot(problem)
     room = _demand(bucket, args.stage, boto3)
-    for line in (*plan(boto3, bucket, args.stage), room):
+    for line in (*plan(boto3, bucket, args.stage), *room):
         print(line)
     if not args.yes:
         ask()
@@ -145,9 +145,9 @@ def delete(args: argparse.Namespace) -> int:
     return 0
 
 
-def _demand(bucket: Bucket, stage: str, session: Any) -> str:
-    """A line about the account's room. Raises CanNot where this checkout must not be deployed now."""
-    from infra.deployment import code, forms, function_settings, standing, versions
+def _demand(bucket: Bucket, stage: str, session: Any) -> list[str]:
+    """Lines about the account's room. Raises CanNot where this checkout must not be deployed now."""
+    from infra.deployment import code, forms, function_settings, quotas, standing, versions
     from infra.deployment.adopt import demand_one_api
     from infra.stage_settings import declared
 
@@ -155,7 +155,7 @@ def _demand(bucket: Bucket, stage: str, session: Any) -> str:
     found = standing.look(session, stage)
     demand_one_api(found.apis, stage, code.api_url(bucket))
     forms.demand_readers(stage, versions.fetch(bucket, stage), found.functions.values(), declared(stage))
-    return function_settings.demand_room(session.client("lambda"), stage)
+    return [function_settings.demand_room(session.client("lambda"), stage), *quotas.demand(session, stage, found)]
 
 
 def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> None:

@@ -32,6 +32,7 @@ _ACTIONS = {
     ("lambda", "CreateFunction"): {"lambda:CreateFunction", "iam:PassRole"},
     ("lambda", "UpdateFunctionConfiguration"): {"lambda:UpdateFunctionConfiguration", "iam:PassRole"},
 }
+_PREFIXES = {"service-quotas": "servicequotas"}
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-control-access-policy-language-overview.html
 _METHODS = {"Get": "GET", "Import": "POST", "Create": "POST", "Update": "PATCH", "Put": "PUT", "Delete": "DELETE"}
 
@@ -42,7 +43,7 @@ def actions(service: str, operation: str) -> set[str]:
         return set()  # GetCallerIdentity needs none
     if service == "apigateway" and (service, operation) not in _ACTIONS:
         return {f"apigateway:{next(method for start, method in _METHODS.items() if operation.startswith(start))}"}
-    return _ACTIONS.get((service, operation), {f"{service}:{operation}"})
+    return _ACTIONS.get((service, operation), {f"{_PREFIXES.get(service, service)}:{operation}"})
 
 
 def allows(action: str, *, directly: bool = False, files: tuple[Path, ...] = (FILE,)) -> bool:

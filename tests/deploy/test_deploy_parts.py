@@ -184,7 +184,7 @@ def test_what_a_migration_leaves_fails_no_deploy_and_needs_no_lock(
     )
     monkeypatch.setattr(DepositMigration, "run", run)
     monkeypatch.setattr(deploying, "_deploy", lambda *_: None)
-    monkeypatch.setattr(deploying, "_demand", lambda *_: "")
+    monkeypatch.setattr(deploying, "_demand", lambda *_: [])
     monkeypatch.setattr(deploying, "_check", lambda *_: 0)
     topic = boto3.client("sns").create_topic(Name="alarms")["TopicArn"]
     assert main(["--stage", STAGE, "deploy", "--yes", "--alarm-topic", topic]) == 0

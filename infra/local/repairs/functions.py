@@ -28,6 +28,7 @@ CONCURRENCY = "1000"
 """Of an account that has asked for nothing. A new one may have 10."""
 _QUOTA = "MOTO_LAMBDA_CONCURRENCY_QUOTA"
 _RECURSION = "_gateway_recursion"
+_CODE = 75 * 1024**3
 _state = SimpleNamespace(installed=False)
 
 
@@ -90,5 +91,8 @@ def _recursion(self: Any) -> Any:
 
 def _account(self: Any) -> Any:
     limit = int(os.environ[_QUOTA])
-    kept = sum(int(each.reserved_concurrency or 0) for each in self.backend._lambdas.all())
-    return 200, {}, json.dumps({"AccountLimit": {"ConcurrentExecutions": limit, "UnreservedConcurrentExecutions": limit - kept}})
+    every = self.backend._lambdas.all()
+    kept = sum(int(each.reserved_concurrency or 0) for each in every)
+    limits = {"ConcurrentExecutions": limit, "UnreservedConcurrentExecutions": limit - kept, "TotalCodeSize": _CODE}
+    usage = {"TotalCodeSize": sum(int(each.code_size) for each in every), "FunctionCount": len(every)}
+    return 200, {}, json.dumps({"AccountLimit": limits, "AccountUsage": usage})
