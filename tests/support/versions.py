@@ -1,15 +1,19 @@
 """Two versions of the service in one process, over the same tables and queues: this one, and one that comes after it.
 
 The next version is this one with the additions of `ADDITIONS`: a copy of the product's files with these edits, imported beside it.
+Another version is any tree of the repository, such as the tag of a release (`copy_of_tree`).
 Of the two sets of modules one is in `sys.modules` at a time, so what a function imports when it is called is of its own version.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import random
 import shutil
+import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -172,11 +176,38 @@ def copy_of_next(root: Path) -> None:
         path.write_text(text.replace(place, addition), encoding="utf-8")
 
 
+def copy_of_tree(tree: str, root: Path) -> None:
+    """Write `app.py` and `chalicelib` of a tag, or of another tree-ish of this repository, below `root`. Raises ValueError where
+    git knows none of this name, or it has no such files.
+
+    https://git-scm.com/docs/git-archive
+    """
+    told = subprocess.run(
+        ["git", "archive", "--format=tar", "--end-of-options", tree, "app.py", "chalicelib"],
+        cwd=ROOT, capture_output=True, check=False,
+    )  # fmt: skip
+    if told.returncode:
+        raise ValueError(f"git has no such tree: {told.stderr.decode(errors='replace').strip()[:300]}")
+    with tarfile.open(fileobj=io.BytesIO(told.stdout)) as archive:
+        archive.extractall(root, filter="data")
+
+
+def release_before() -> str | None:
+    """The tag of the release before this commit's own, None where nothing is tagged before it. Raises CalledProcessError."""
+
+    def tags(*which: str) -> list[str]:
+        asked = ["git", "tag", "--list", "--sort=-version:refname", *which]
+        return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+
+    own = tags("--points-at", "HEAD")
+    return next((tag for tag in tags("--merged", "HEAD") if tag not in own), None)
+
+
 class Version:
     """The product's modules below `root`."""
 
     def __init__(self, root: Path) -> None:
-        self._modules: dict[str, Any] = {}
+        self.root, self._modules = root, dict[str, Any]()
         sys.path.insert(0, str(root))
         try:
             with self.active():
