@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import boto3
 import botocore.session
 from botocore import xform_name
 from botocore.validate import ParamValidator
 
+ROOT = Path(__file__).resolve().parents[2]
 _SERVICES = {"s3api": "s3"}
 _RENAMED = {("sns", "notification-endpoint"): "Endpoint"}
 _OF_ALL = ("query", "output", "region", "profile")
@@ -40,6 +43,37 @@ def commands(page: Path) -> list[str]:
     text = page.read_text(encoding="utf-8")
     lines = [line.strip().partition("   #")[0].strip() for line in text.splitlines() if line.strip().startswith("aws ")]
     return list(dict.fromkeys([*lines, *re.findall(r"`(aws [^`]* --[^`]*)`", text)]))
+
+
+def section(page: Path, heading: str) -> str:
+    """What stands below a heading, up to the next one of its level. Raises LookupError where there is none."""
+    _, found, rest = f"\n{page.read_text(encoding='utf-8')}".partition(f"\n{heading}\n")
+    if not found:
+        raise LookupError(f"{page.name} has no {heading}")
+    return rest.partition("\n" + heading.partition(" ")[0] + " ")[0]
+
+
+def typed(text: str) -> list[str]:
+    """The commands of a text's blocks, in their order, with each that is there twice."""
+    return [line.strip().partition("   #")[0].strip() for line in text.splitlines() if line.strip().startswith("aws ")]
+
+
+def assigned(text: str) -> dict[str, str]:
+    """The variables that a text has the shell set, by the words that stand for them."""
+    found = re.findall(r"(?:^ *|; )([A-Z]+)=([^;\s]+)", text, re.MULTILINE)
+    return {f"${name}": value for name, value in found}
+
+
+def run(command: str, given: Mapping[str, str]) -> Any:
+    """Do what a command asks for, against whatever AWS boto3 finds; the answer. `given`: what stands for a name of the page, or
+    for a variable; files are those of the project. Raises ValueError for what the program would refuse, botocore's errors."""
+    for name in sorted(given, key=len, reverse=True):
+        command = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", lambda _, value=given[name]: value, command)  # type: ignore[misc]
+    command = re.sub(r"file://(\S+)", lambda found: shlex.quote((ROOT / found[1]).read_text(encoding="utf-8")), command)
+    service, operation, arguments = asked(command)
+    if open_ := [name for name, value in arguments.items() if value is UNREAD]:
+        raise ValueError(f"{command}: what is {', '.join(open_)}?")
+    return getattr(boto3.client(service), xform_name(operation))(**arguments)
 
 
 def asked(command: str) -> Asked:
@@ -70,7 +104,8 @@ def asked(command: str) -> Asked:
             continue
         if member is None:
             raise ValueError(f"{service} {verb} has no --{option}")
-        arguments[member] = UNREAD if _is_elsewhere(values) else _value(shape.members[member], values)
+        is_named = _is_elsewhere(values) and values[0] not in getattr(shape.members[member], "enum", ())
+        arguments[member] = UNREAD if is_named else _value(shape.members[member], values)
     if positional != _POSITIONAL.get((service, operation), 0):
         raise ValueError(f"{service} {verb} takes no {positional} words")
     if missing := set(shape.required_members if shape else ()) - arguments.keys():
@@ -79,7 +114,21 @@ def asked(command: str) -> Asked:
         report = ParamValidator().validate(value, shape.members[member])
         if value is not UNREAD and report.has_errors():
             raise ValueError(report.generate_report())
+        if value is not UNREAD:
+            _demand_known(shape.members[member], value)
     return Asked(service, operation, arguments)
+
+
+def _demand_known(shape: Any, value: Any) -> None:
+    """Raises ValueError for a word where the service knows only others, which botocore lets pass."""
+    if shape.type_name == "list":
+        for each in value:
+            _demand_known(shape.member, each)
+    elif shape.type_name == "structure":
+        for name, each in value.items():
+            _demand_known(shape.members[name], each)
+    elif getattr(shape, "enum", ()) and value not in shape.enum:
+        raise ValueError(f"{shape.name} is none of {', '.join(shape.enum)}: {value}")
 
 
 def _takes_more(shape: Any, member: str, values: list[str]) -> bool:

@@ -34,6 +34,9 @@ def test_a_command_is_one(page: str, command: str) -> None:
         "aws dynamodb delete-table",
         "aws dynamodb delete-table --table-name a b",
         "aws sqs send-message --queue-url a --message-body x --delay-seconds soon",
+        "aws kms create-key --key-spec ECC_SECG_P256K2 --key-usage SIGN_VERIFY",
+        "aws kms create-grant --key-id a --grantee-principal b --operations Sing",
+        "aws dynamodb update-table --table-name a --sse-specification Enabled=true,SSEType=KSM",
     ],
 )
 def test_what_is_none_is_refused(command: str) -> None:
