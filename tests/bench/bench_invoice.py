@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-os.environ.update({"STAGE": "local", "WEBHOOKS_ALLOW_PRIVATE": "true", "SANDBOX_BLOCK_SECONDS": "0", "RECONCILE_PAGE": "0"})
+os.environ.update({"STAGE": "local", "WEBHOOKS_ALLOW_PRIVATE": "true", "SANDBOX_BLOCK_SECONDS": "0"})
 
 from tests.bench.accounting import Account, accounted  # noqa: E402
 from tests.bench.receiving import receiver  # noqa: E402
@@ -222,6 +222,7 @@ def told(what: str, found: Price) -> str:
 
 def main() -> int:
     logging.disable(logging.WARNING)
+    os.environ["RECONCILE_PAGE"] = "0"
     from chalicelib.settings import Settings
     from chalicelib.workers import poll
     from infra.bootstrap import NodeInfo
