@@ -19,7 +19,7 @@ from chalicelib.workers.batches import fields, of_newer
 SECONDS = 240.0
 """How long one call may begin new steps; each ends well within the function's 300 seconds. The schedule asks every 300, too."""
 COMPARING = 3 / 4
-"""The part of it that the reconciliation may take where both are due."""
+"""The part of it that the reconciliation may take where there is a round as well."""
 
 
 def handle(body: str) -> None:
@@ -34,10 +34,11 @@ def handle(body: str) -> None:
     if network is None:
         return
     start = time.monotonic()
-    until, comparing = start + SECONDS, start + COMPARING * SECONDS
+    until, rounds = start + SECONDS, goes_round(network)
+    comparing = start + COMPARING * SECONDS if rounds else until
     with in_realm(network.realm), Each(f"{network.id}: comparison") as each:
         each.take("reconciliation", partial(_compare, network, comparing))
-        if goes_round(network):
+        if rounds:
             each.take("round", lambda: wired.balance_booker(network).go_on(lambda: time.monotonic() < until))
 
 

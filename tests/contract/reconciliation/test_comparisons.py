@@ -108,8 +108,14 @@ def test_the_messages_reach_the_function(shop: Shop) -> None:
     assert all(report.clean for report in reports().values())
 
 
-def test_both_have_their_part_of_the_time(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that takes days does not keep the round from going on."""
+@pytest.mark.parametrize(
+    ("rounds", "expected"),
+    [(True, {"run": compare.SECONDS * compare.COMPARING, "round": compare.SECONDS}), (False, {"run": compare.SECONDS})],
+)
+def test_both_have_their_part_of_the_time(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, rounds: bool, expected: dict[str, float]
+) -> None:
+    """A run that takes days does not keep the round from going on; where there is no round, the run has all."""
     moments: dict[str, float] = {}
 
     class Timed:
@@ -133,9 +139,9 @@ def test_both_have_their_part_of_the_time(shop: Shop, monkeypatch: pytest.Monkey
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     monkeypatch.setattr(ReconciliationWiring, "reconciliation_run", lambda self, network: Timed())
     monkeypatch.setattr(services(), "balance_booker", lambda network: Timed())
-    monkeypatch.setattr(compare, "goes_round", lambda network: True)
+    monkeypatch.setattr(compare, "goes_round", lambda network: rounds)
     compare.handle(message("ethereum"))
-    assert moments == {"run": compare.SECONDS * compare.COMPARING, "round": compare.SECONDS}
+    assert moments == expected
 
 
 # The round
