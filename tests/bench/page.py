@@ -128,7 +128,10 @@ def collection(told: str) -> str:
 
 def comparing(told: str) -> str:
     rows = [line.strip("|") for line in told.splitlines() if line.startswith(("|all on ", "|spread over "))]
-    return table("10,000,000 addresses|hours of the slowest network; nodes 100 ms, 250 ms|USD a day; 100 ms, 250 ms", iter(rows))
+    return table(
+        "10,000,000 addresses|hours of the slowest network; nodes 100 ms, 250 ms|played|USD a day; 100 ms, 250 ms|played",
+        iter(rows),
+    )
 
 
 def matching(told: str) -> str:

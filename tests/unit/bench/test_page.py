@@ -27,8 +27,9 @@ PRINTED: dict[Callable[[str], str], tuple[str, str]] = {
         "|the native coin|91|54|41|$64|",
     ),
     page.comparing: (
-        "a deposit leaves 1139 bytes\n|addresses|hours|USD a day|\n|---|---|---|\n|all on tron|2.9;5.3|3.50;3.57|\n",
-        "|all on tron|2.9;5.3|3.50;3.57|",
+        "a deposit leaves 1139 bytes\n|addresses|hours|played|USD a day|played|\n|---|---|---|---|---|\n"
+        "|all on tron|2.9;3.3|3.1;3.7|3.50;3.57|3.61;3.62|\nall on tron: functions waited 4.52 and 2.91 hours for partitions\n",
+        "|all on tron|2.9;3.3|3.1;3.7|3.50;3.57|3.61;3.62|",
     ),
     page.matching: (
         "bsc: 9 movements, 1,000 watched: 6 calls, 535 keys, 535 read units, 20.3 ms CPU\n"
