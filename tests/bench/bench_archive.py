@@ -1,7 +1,7 @@
 """How many payments a second go to the archive: CPU and calls measured, waits assumed (latencies.py).
 
-Run as a script: ``python tests/bench/bench_archive.py``. Invoices of one merchant, each paid in a block of its own and a year old, go
-away in the real rounds on the local stack; the slope between few and many is a payment's. A call that is made in a thread of
+Run as a script: ``python tests/bench/bench_archive.py``. Invoices of one merchant, each paid in a block of its own and a year old,
+go away in the real rounds on the local stack; the slope between few and many is a payment's. A call that is made in a thread of
 `side_by_side` waits beside as many others as there are threads, every other one waits alone; CPU is that of the function's memory,
 and nothing is gained where CPU and waits overlap. A run may begin pages for 240 of 300 seconds.
 Budget: 12 a second for one merchant, a million a day.
