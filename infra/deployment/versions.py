@@ -96,13 +96,16 @@ def keep(
     writes: Sequence[str] = (),
     migrated: Sequence[str] = (),
 ) -> None:
-    """Remember what was deployed just now. Safe to repeat. Raises botocore's ClientError, OSError."""
+    """Remember what was deployed just now. Those behind it, where it was deployed before, are forgotten as after a rollback: what
+    their functions need may be taken away. Safe to repeat. Raises botocore's ClientError, OSError."""
     body, before = package.read_bytes(), fetch(bucket, stage)
     at = datetime.now(UTC).isoformat(timespec="seconds")
     version = Version(_checksum(body), at, rights, reads, writes, *platform, migrated)
     if not _is_there(bucket, version.key(stage)):
         bucket.client.put_object(**bucket.whose, Key=version.key(stage), Body=body)
-    kept = tuple([*(each for each in before.known if each.code != version.code), version][-MOST:])
+    codes = [each.code for each in before.known]
+    earlier = before.known[: codes.index(version.code)] if version.code in codes else before.known
+    kept = (*earlier, version)[-MOST:]
     store(bucket, stage, replace(before, known=kept, goal=None, written=tuple(sorted({*before.written, *writes}))))
     _delete_others(bucket, stage, kept)
 

@@ -397,6 +397,15 @@ def test_a_version_further_is_named(stage: Stage, capsys: pytest.CaptureFixture[
     assert {code for code, _ in stage.runs().values()} == {checksum("two")}, "what ran before it"
 
 
+def test_behind_an_older_version_that_was_deployed_again_nothing_newer_comes_back(stage: Stage) -> None:
+    """Its deploy has taken away what newer functions need: their indexes, their queues."""
+    for content in ("one", "two", "three", "two"):
+        stage.deploy(content, *NAMES)
+    assert [each.code for each in versions.fetch(stage.bucket, STAGE).known] == [checksum("one"), checksum("two")]
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("one")}
+
+
 def test_the_last_versions_are_kept(stage: Stage) -> None:
     for number in range(MOST + 2):
         stage.deploy(str(number), NAMES[0])
