@@ -1,6 +1,6 @@
 # make run     the whole service on this machine; PORT=8001 for another port, NODES=1 with real nodes; Ctrl-C ends it, a second one at once
 # make test    everything that is checked: style, types, the direction of imports, every test
-# make sweep   the fault sweeps with nothing left out (two hours)
+# make sweep   the fault sweeps with nothing left out (three hours)
 # make rehearse   a clean clone deployed to the local AWS stand-in, upgraded, rolled back and taken down; FRESH=1 with its own environment
 # make quick   the unit tests that need neither nodes nor much time
 # make coverage   which branches of the domain and the use cases no test takes
