@@ -15,12 +15,12 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from infra.chalice import write_package
+from infra.rehearse.packages import Packages
 from tests.deploy.conftest import ROOT, copy_project
 from tests.support.first_payments import cases, first_payment
 
@@ -30,19 +30,17 @@ BUDGET = 10.0
 WHOLE_VCPU = 1769
 
 
-def unzipped_package(folder: Path) -> Path:
-    """The deployment package as Lambda unzips it."""
-    project = copy_project(folder)
-    with zipfile.ZipFile(write_package(project, "prod")) as archive:
-        archive.extractall(folder / "task")
-    return folder / "task"
+def unpacked(folder: Path) -> tuple[Packages, Path]:
+    """The deployment package as Lambda unpacks it, read-only; what knows whether it was touched, and where it is."""
+    packages = Packages(folder)
+    return packages, packages.of("prod", write_package(copy_project(folder), "prod").read_bytes())
 
 
 def main() -> float:
     memory = json.loads((ROOT / ".chalice" / "config.json").read_text())["lambda_functions"]["payout"]["lambda_memory_size"]
     share, slowest = min(1.0, memory / WHOLE_VCPU), 0.0
     with tempfile.TemporaryDirectory() as folder:
-        package = unzipped_package(Path(folder))
+        packages, package = unpacked(Path(folder))
         print(f"seconds at {memory} MB ({share:.2f} vCPU)   function   reader      all     MB   all, not compiled")
         for name, case in cases().items():
             runs = [first_payment(package, case) for _ in range(ROUNDS)]
@@ -51,6 +49,8 @@ def main() -> float:
             whole = (own + reader) / share
             print(f"{name:28}{own / share:11.2f}{reader / share:9.2f}{whole:9.2f}{peak:7.0f}{sum(plain[:2]) / share:20.2f}")
             slowest = max(slowest, whole)
+        if touched := packages.touched():
+            raise RuntimeError(f"written into the package: {touched[:5]}")
     print(f"budget {BUDGET:.0f}: {'kept' if slowest <= BUDGET else 'BROKEN'}")
     return slowest
 

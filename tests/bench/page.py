@@ -23,6 +23,8 @@ BENCH = ROOT / "tests" / "bench"
 WRITE, READ = 0.625, 0.125
 """USD a million units: DynamoDB on demand in us-east-1 (docs/scale.md has the source)."""
 NUMBER = r"([\d.,]+)"
+FIRST = ", first request"
+"""How the bench of cold starts names a start that goes on to its first request."""
 
 
 BROKEN: list[str] = []
@@ -113,6 +115,20 @@ def deliveries(told: str) -> str:
 def signatures(told: str) -> str:
     found = re.findall(rf"^ *(\S.*?) +{NUMBER} +{NUMBER} +{NUMBER}$", told, re.MULTILINE)
     return table("payment|ours|key|second reader", (f"{n}|{float(a):.1f}|{float(b):.2f}|{float(c):.1f}" for n, a, b, c in found))
+
+
+def cold(told: str) -> str:
+    """Starts of functions: until they are ready, and until their first request to AWS."""
+    shape = rf"^(\S.*?) +best +{NUMBER} ms +median +{NUMBER} ms +{NUMBER} MB +{NUMBER} x the floor +not compiled +{NUMBER} ms$"
+    found = {name: figures for name, *figures in re.findall(shape, told, re.MULTILINE)}
+
+    def rows() -> Iterator[str]:
+        for name, (best, _, memory, ratio, plain) in found.items():
+            if not name.endswith(FIRST):
+                first = found.get(f"{name}{FIRST}", [""])[0]
+                yield f"{name}|{best}|{ratio}|{plain}|{first}|{memory}"
+
+    return table("start|CPU ms|floors|not compiled|first request|MB", rows())
 
 
 def collection(told: str) -> str:
@@ -216,6 +232,7 @@ SECTIONS: dict[str, Section] = {
     "signatures": (("signatures",), signatures),
     "matching": (("matching",), matching),
     "scans": (("scan_evm", "scan_tron", "scan_utxo"), scans),
+    "cold": (("cold_start",), cold),
     "collection": (("collection",), collection),
     "seconds": (("seconds",), seconds),
     "latencies": (("seconds",), latencies),

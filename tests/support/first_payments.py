@@ -29,6 +29,7 @@ from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import evm_address, hash160, tron_address
 from chalicelib.usecases.ports.coins import Output
 from chalicelib.usecases.ports.second_reader import CoinOrder, Order, OrderedCoin
+from infra.rehearse.functions import without_privileges
 
 Case = tuple[Network, Order | CoinOrder, str]
 """A network, an order, and its signed bytes."""
@@ -36,7 +37,7 @@ Case = tuple[Network, Order | CoinOrder, str]
 _KEY = PrivateKey()
 _PUBLIC = _KEY.public_key.format(compressed=False)[1:]
 _PAY = """
-import pickle, resource, sys, time
+import pickle, sys, time
 sys.path.insert(0, sys.argv[1])
 began = time.process_time()
 import app
@@ -55,7 +56,9 @@ for case in sys.argv[2:]:
     built, read = reader.built(order), reader.read(order, raw)
     done = time.process_time()
     assert built.reading.items() <= read.items(), (built, read)
-    print(network.slug, started - began, done - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    with open("/proc/self/status") as status:  # getrusage's is not less than that of the process which started this one
+        memory = int(status.read().partition("VmHWM:")[2].split()[0]) / 1024
+    print(network.slug, started - began, done - started, memory)
 """
 
 
@@ -74,7 +77,8 @@ def first_payment(package: Path, case: Case, *options: str) -> list[float]:
 def payments(package: Path, several: Sequence[Case], *options: str) -> list[str]:
     """The same of several cases, one after the other in one process: for each a line that begins with its network.
 
-    As in Lambda: no other packages (-I, -S), and nothing can be written beside the modules or into the home folder.
+    As in Lambda: no other packages (-I, -S), and nothing can be written beside the modules or into the home folder; where the
+    package is read-only, by root neither.
     """
     environment = {
         **os.environ, "STAGE": "prod", "HOME": "/nonexistent", "AWS_DEFAULT_REGION": "eu-central-1",
@@ -82,6 +86,7 @@ def payments(package: Path, several: Sequence[Case], *options: str) -> list[str]
     }  # fmt: skip
     environment.pop("WEBHOOKS_ALLOW_PRIVATE", None)  # the tests' own, and no deployment takes it
     program = [
+        *without_privileges(),
         sys.executable,
         "-I",
         "-S",

@@ -26,6 +26,12 @@ PRINTED: dict[Callable[[str], str], tuple[str, str]] = {
         "the native coin: calls 41.0 (kms 41.0)\n",
         "|the native coin|91|54|41|$64|",
     ),
+    page.cold: (
+        "floor                          best   250 ms  median   260 ms   60 MB  1.00 x the floor  not compiled   600 ms\n"
+        "deliver                        best   270 ms  median   281 ms   71 MB  1.08 x the floor  not compiled   650 ms\n"
+        "deliver, first request         best   310 ms  median   320 ms   73 MB  1.24 x the floor  not compiled   700 ms\n",
+        "|deliver|270|1.08|650|310|71|",
+    ),
     page.comparing: (
         "a deposit leaves 1139 bytes\n|addresses|hours|played|USD a day|played|\n|---|---|---|---|---|\n"
         "|all on tron|2.9;3.3|3.1;3.7|3.50;3.57|3.61;3.62|\nall on tron: functions waited 4.52 and 2.91 hours for partitions\n",
