@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from tests.bench import growth_plot, page, plot
+from tests.bench.bench_growth import Point, rows
 
 SVG = "{http://www.w3.org/2000/svg}"
 TABLES = (
@@ -24,6 +25,13 @@ def test_a_table_becomes_a_panel_for_each_measure() -> None:
     assert found[growth_plot.CPU]["pages"]["by <cursor>"] == {0: 5.7, 100: 3.7}
     with pytest.raises(ValueError, match="'7/1;2' is no point"):
         growth_plot.panels("|a|1|\n|---|---|\n|b|7/1;2|")
+
+
+def test_what_the_bench_prints_is_what_is_drawn() -> None:
+    point = Point(3, 1, 2.5, 6.44)
+    printed = "\n".join(rows("invoices of a merchant", {"list, with its number": {10: point, 1_000_000: point}})) + "\n"
+    found = growth_plot.panels(page.tables(printed + "\nbudget: kept\n"))
+    assert found[growth_plot.CPU] == {"invoices of a merchant": {"list, with its number": {10: 6.4, 1_000_000: 6.4}}}
 
 
 def test_a_picture_has_its_lines_axes_and_words() -> None:

@@ -105,6 +105,10 @@ def test_what_a_bench_prints_becomes_a_table(shaped: Callable[[str], str]) -> No
         shaped("something else\n")
 
 
+def test_every_parser_has_what_its_bench_prints() -> None:
+    assert {shaped for _, shaped in page.SECTIONS.values()} - set(PRINTED) == {page.tables}
+
+
 @pytest.mark.parametrize("name", [name for name, (_, shaped) in page.SECTIONS.items() if shaped in PRINTED])
 def test_the_page_has_each_table_in_the_shape_that_is_written(name: str) -> None:
     shaped = page.SECTIONS[name][1]
