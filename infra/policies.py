@@ -287,6 +287,8 @@ FUNCTIONS: dict[str, Rights] = {
         archive=(*READ_OBJECT, "s3:PutObject"),
         only={
             "tenants": ("merchants#", ("Query",)),
+            # Whether a coin of a UTXO network is still to be spent.
+            "work": ("collectable#", ("Query",)),
             # Entries of deposits, balances of nothing, and the closing postings; no payment's entry, and no merchant's balance.
             "ledger": (("jrn#credit:", "jrn#reverse:", "jrn#unhold:", "jrn#admit:", "wal#", "closed#"), (*SAVE, "DeleteItem")),
             # How far it has come; claims of logs that nothing needs; the lists of blocks, which the deposits leave.

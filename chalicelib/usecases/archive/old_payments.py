@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Literal
 
@@ -17,15 +18,19 @@ from chalicelib.domain.ledger import JournalEntry, WalletBalance
 from chalicelib.domain.refunds.refunds import InvoiceRefunds, Refund
 from chalicelib.domain.refunds.status import GIVEN_BACK, status_of
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.domain.work import Work
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import MOST_ITEMS
 from chalicelib.usecases.ports.store import Listed, Store
+from chalicelib.usecases.wallets.sweep_candidates import hint_work
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
 Stays = Literal["waits", "large"]
 """`waits`: something of it is not settled, or not old enough; or it is archived. `large`: it has more rows than one transaction
 takes."""
+_NEAR = 16
+"""Hints that are read from the one before an id on: its own is the first but for those that differ in the last digit alone."""
 _ENDED = GIVEN_BACK | {"completed"}
 
 _Key = tuple[type[Any], dict[str, str]]
@@ -58,7 +63,7 @@ class OldPayments:
             empty=self._balances(in_table),
             **_beside(in_table),
         )
-        if self._open(found["refunds"]) or any(not is_empty(balance) for balance in found["lying"]):
+        if self._open(found["refunds"]) or self._unspent(deposits, found["lying"]):
             return "waits"
         own = tuple(address for address in found["addresses"] if address.invoice_id == invoice.id)
         empty = tuple(balance for balance in found["empty"] if is_empty(balance))
@@ -73,7 +78,7 @@ class OldPayments:
         if not self._store.whole([(Deposit, {"id": deposit_id})])[0]:
             return "waits"
         found = self._facts(lying=self._where_coins_lie([deposit]), **_beside([deposit]))
-        if any(not is_empty(balance) for balance in found["lying"]):
+        if self._unspent([deposit], found["lying"]):
             return "waits"
         return Payment(tenant, None, (deposit,), tuple(found["entries"]), claims=tuple(found["claims"]))
 
@@ -117,6 +122,18 @@ class OldPayments:
         """The balances that have to be empty, where coins of UTXO networks came: each deposit there is an input of ours, found in
         the lists by who collects it, and by who compares the ledger with the chain."""
         return [(WalletBalance, self._place(d) | {"asset": d.asset}) for d in deposits if pays_from_coins(self._network(d))]
+
+    def _unspent(self, deposits: Sequence[Deposit], lying: Sequence[WalletBalance]) -> bool:
+        """Whether coins lie where they came, or may lie there again: what is signed leaves the balance, and comes back where its
+        transaction dies. The hint to collect a deposit is closed once its coin is spent for good. One read for each."""
+        if any(not is_empty(balance) for balance in lying):
+            return True
+        return any(self._hinted(hint_work(d.network, d.id)) for d in deposits if pays_from_coins(self._network(d)))
+
+    def _hinted(self, hint: Work) -> bool:
+        """Whether the hint is open."""
+        near = self._store.open_work(hint.kind, hint.lane, after=replace(hint, id=hint.id[:-1]), limit=_NEAR)
+        return any(work.id == hint.id for work in near)
 
     def _place(self, deposit: Deposit) -> dict[str, str]:
         """The network and the address in storage form, as the keys of balances have them."""

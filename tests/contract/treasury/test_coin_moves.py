@@ -55,6 +55,26 @@ def listed(treasury: Treasury, move: CoinMove) -> None:
     assert treasury.stack.call("GET", "/v1/transactions", treasury.key, query={"type": "collection"}).json["data"] == []
 
 
+def test_a_coin_whose_consolidation_may_still_die_is_not_archived(treasury: Treasury) -> None:
+    """What is signed has left the balance. It comes back where somebody else spends an input: that one alone is missing then."""
+    invoices = [each for each in services().store.every(Invoice) if each.amount == COIN]
+    for invoice in invoices:
+        services().invoices.override(invoice.tenant, invoice.id, "paid", "key_1")
+        services().store.commit([Save(ended(invoice))])
+    move = treasury.plan()
+    assert move.state == "signed"
+    later = services().clock.now_ms() + 10 * 86_400_000
+    assert {services().archiving.archive(each.tenant, each.id, later) for each in invoices} == {"waits"}
+    treasury.chain.steal(move.inputs[4].outpoint)
+    for _ in range(3):
+        treasury.run()
+        treasury.chain.mine(REORG // 2)
+    for _ in range(3):
+        treasury.run()
+    assert treasury.moves()[0].state == "dead"
+    assert len(treasury.suspected()) == 1
+
+
 def test_a_deposit_is_archived_when_its_coin_is_collected(treasury: Treasury) -> None:
     """Until then it is found in the lists, as an input of ours and by who compares the ledger with the chain."""
     invoices = [each for each in services().store.every(Invoice) if each.amount == COIN]
