@@ -59,7 +59,7 @@ class ArchiveRounds:
         if known.merchant is None and now - known.ended_at < DAY_MS:
             return None
         before = (now // DAY_MS - self._after_days) * DAY_MS
-        if before > known.before:
+        if known.merchant is None and before > known.before:  # fixed for the round: a walk longer than a day would begin anew
             known = self._saved(replace(known, before=before, said_at=now))
         return known if now - known.said_at >= SAID_MS else None
 

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.domain.addresses.addresses import Address
 from chalicelib.domain.archive.closings import ClosingPosting
-from chalicelib.domain.archive.payments import SAID_MS, ArchiveRound
+from chalicelib.domain.archive.payments import DAY_MS, SAID_MS, ArchiveRound
 from chalicelib.domain.chain import BlockDeposits, DepositBlock
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import first_id
@@ -210,8 +210,31 @@ def test_a_version_that_knows_no_deposits_goes_on_with_the_next_merchant(attic: 
     else:
         store.commit([Save(replace(next_version(stands), merchant=None, after=None, ended_at=services().clock.now_ms()))])
     archive.work(lambda: True)
-    assert (known().merchant, known().deposits_after) == (None, None)
+    assert known().merchant is None
     run_archive()
     assert attic.kept() >= {each["id"] for each in made}
     assert attic.shown(invoice)["status"] == "completed"
     assert audit(store) == []
+
+
+def test_a_walk_that_takes_more_than_a_day_goes_on(attic: Attic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three pages a day of what stays, small payments, before the one that leaves."""
+    monkeypatch.setattr(rounds, "_PAGE", 1)
+    settings(attic, "usdt", minDepositAmount="5")
+    to = attic.post("/v1/addresses", {"network": attic.network, "coin": "usdt"}).json
+    for amount in ("1", "1", "1", "7"):
+        attic.pay(to["address"], amount, "usdt")
+        attic.mine()
+        attic.turn()
+    attic.out_of_reach()
+    attic.a_year_later()
+    archive = services().archive_rounds("test")
+    archive.work(lambda: True)
+    services().clock.shift_ms += SAID_MS
+    for _ in range(15):
+        pages = iter([True] * 3)
+        archive.work(lambda pages=pages: next(pages, False))
+        services().clock.shift_ms += DAY_MS
+        archive.work(lambda: False)
+        services().clock.shift_ms += SAID_MS
+    assert len(attic.kept()) == 1
