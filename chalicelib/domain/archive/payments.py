@@ -98,8 +98,11 @@ def stands_alone(deposit: Deposit) -> bool:
 
 
 def settled(deposit: Deposit, cutoff: int) -> bool:
-    """A deposit that is credited and free, or fell out of the chain. What an operator may still release is neither."""
-    if deposit.status == "pending" or deposit.held or deposit.small or deposit.releasable or deposit.set_aside or deposit.unpriced:
+    """A deposit that is credited and free, or fell out of the chain. What an operator may still release is neither, nor is a state
+    that only a newer version knows."""
+    if deposit.status not in ("confirmed", "orphaned"):
+        return False
+    if deposit.held or deposit.small or deposit.releasable or deposit.set_aside or deposit.unpriced:
         return False
     times = (deposit.created_at, deposit.block_time, deposit.confirmed_at, deposit.released_at, deposit.admitted_at)
     return max(at or 0 for at in times) < cutoff

@@ -14,7 +14,7 @@ by which a deposit is found by its hash; and the closing postings, which have gr
 
 Payments of one merchant go together: as many as a transaction takes are one object and one transaction. All are read at the same
 time, and then all objects written; the transactions come one after the other, since they meet at the merchant's closing postings.
-Where one fails because somebody is at work on a payment of it, each of its payments is read again and goes by itself.
+Where one fails because of one of its payments, such as one that somebody is at work on, each is read again and goes by itself.
 
 Two workers with the same payment write the same object, and one of the two transactions fails: a stub is put on a whole row alone,
 and each entry's removal goes with the stub of its deposit. So no posting is closed twice, and none is lost.
@@ -38,16 +38,18 @@ from typing import Any, Literal
 
 from chalicelib.domain.archive.closings import ClosingPosting, closings_of
 from chalicelib.domain.archive.payments import Payment, hash_name
+from chalicelib.domain.chain import DepositBlock
 from chalicelib.domain.deposits.claims import LogClaim
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.ledger import JournalEntry
-from chalicelib.usecases.archive.block_rows import BlockRows, leaving, noted
+from chalicelib.usecases.archive.block_rows import BlockRows, leaving, noted, tidy
 from chalicelib.usecases.archive.old_payments import OldPayments, Stays
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.base.side_by_side import side_by_side
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.archive import Archive
 from chalicelib.usecases.ports.changes import MOST_ITEMS, Change, Conflict, Delete, DeleteEmpty, Name, Save, Stub
+from chalicelib.usecases.ports.failures import TooNew, Unstorable
 from chalicelib.usecases.ports.store import Store
 
 Outcome = Literal["archived"] | Stays
@@ -120,14 +122,15 @@ class Archiving:
     def _end(
         self, group: _Group, kept_in: str, read: Callable[[str], Payment | Stays], each: Each, outcomes: dict[str, Outcome]
     ) -> None:
-        """The transaction of a group that is kept; where it meets others at work, each payment by itself."""
+        """The transaction of a group that is kept; where it meets others at work, or one of its payments can not leave, each by
+        itself."""
 
         def alone(id: str) -> None:
             outcomes[id] = self._alone(partial(read, id))
 
         try:
             self._commit([payment for _, payment in group], kept_in)
-        except Conflict:
+        except (Conflict, TooNew, Unstorable):
             for id, _ in group:
                 each.take(id, partial(alone, id))
         else:
@@ -135,18 +138,30 @@ class Archiving:
 
     def _commit(self, payments: Sequence[Payment], kept_in: str) -> None:
         closings = closings_of(entry for payment in payments for entry in payment.entries)
-        rows = self._block_rows(payments, MOST_ITEMS - len(_changes(payments, closings, kept_in)))
+        rows, later = self._block_rows(payments, MOST_ITEMS - len(_changes(payments, closings, kept_in)))
         self._store.commit([*_changes(payments, self._grown(closings), kept_in), *rows])
+        for block in later:
+            until_settled(partial(tidy, self._store, block), tries=_TRIES)
 
-    def _block_rows(self, payments: Sequence[Payment], room: int) -> list[Change]:
-        """What they change of the lists of their blocks, as far as there is room for it in the transaction."""
+    def _block_rows(self, payments: Sequence[Payment], room: int) -> tuple[list[Change], list[DepositBlock]]:
+        """What they change of the lists of their blocks, as far as there is room for it in the transaction; and the blocks of
+        which empty parts are left."""
         blocks: list[BlockRows] = []
+        changes: list[Change] = []
+        later: list[DepositBlock] = []
         for rows in leaving(self._store, [deposit for payment in payments for deposit in payment.deposits]):
             if len(rows.changes) <= room:
                 blocks.append(rows)
-                room -= len(rows.changes)
+                fits = rows.changes
+            elif len(rows.own) <= room:
+                later.append(rows.block)
+                fits = rows.own
+            else:
+                continue
+            changes += fits
+            room -= len(fits)
         noted(self._store, [rows.block for rows in blocks if rows.last])
-        return [change for rows in blocks for change in rows.changes]
+        return changes, later
 
     def _grown(self, closings: Sequence[ClosingPosting]) -> list[ClosingPosting]:
         """The closing postings as they are stored, grown by `closings`."""

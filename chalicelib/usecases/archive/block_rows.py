@@ -2,8 +2,8 @@
 
 Each takes its deposits off their parts of the list, in its own transaction, on the versions that were read: of two payments that
 share a part, or of a payment and a scan, one reads again. An empty part is removed once it is the last one, since the first part
-counts them; the first one once all are, and with it the block's row by height. What is listed and is not archived, such as a
-deposit to a wallet of the operator's, keeps the part that it is on, and the row.
+counts them, where there is room at once, otherwise behind it; the first one once all are, and with it the block's row by height.
+What is listed and is not archived, such as a deposit to a wallet of the operator's, keeps the part that it is on, and the row.
 
 Who reads these rows does without them:
 
@@ -20,8 +20,8 @@ These rows stay:
 * Those of a block that the cursor remembers: on a chain that few use it may be old enough.
 * A list that was dropped, whose block fell out: what it listed stands elsewhere, or is orphaned.
 * One of a version that counted no parts, or a deposit of a version that knew none.
-* Empty parts, where more than `TAIL` are at a list's end; and all rows of a block where a payment's transaction has no room for
-  what they change.
+* Those of a payment whose transaction has no room for what its own parts change; empty parts that a run left which died before
+  it came to them (`tidy`).
 """
 
 from __future__ import annotations
@@ -39,16 +39,18 @@ from chalicelib.usecases.ports.changes import Change, Delete, Remove, Save
 from chalicelib.usecases.ports.store import Store
 
 TAIL = 50
-"""Parts at the end of a list that are looked at: 600 payments in one block."""
+"""Parts at the end of a list that are looked at, and removed, at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockRows:
-    """What leaving deposits change of the rows of one block. `last`: nothing is left of them."""
+    """What leaving deposits change of the rows of one block. `last`: nothing is left of them. `own` are the changes of the parts
+    that the deposits are on, where there is no room for more: `tidy` does the rest."""
 
     block: DepositBlock
     changes: tuple[Change, ...]
     last: bool
+    own: tuple[Change, ...] = ()
 
 
 def leaving(store: Store, deposits: Sequence[Deposit]) -> list[BlockRows]:
@@ -85,6 +87,20 @@ def noted(store: Store, blocks: Iterable[DepositBlock]) -> None:
             store.commit([Save(ArchivedBlock(block.network, block.number, block.hash, version_after(before)))])
 
 
+def tidy(store: Store, block: DepositBlock) -> None:
+    """Remove the empty parts at the end of a block's list, and with the last of them the list, by themselves. Dying in between
+    leaves rows that say nothing. Raises Conflict, Unavailable."""
+    while True:
+        first = store.get(BlockDeposits, **_key(block))
+        if first is None or first.dropped or first.parts is None:
+            return
+        rows = _without(block, _parts(store, first, ()), {}, first.parts)
+        if not rows.changes:
+            return
+        noted(store, [block] if rows.last else [])
+        store.commit(rows.changes)
+
+
 def _parts(store: Store, first: BlockDeposits, own: Iterable[int]) -> dict[int, BlockDeposits]:
     """The list's first part, its last ones, and those that have the deposits, by their numbers."""
     count = first.parts or 1
@@ -102,14 +118,20 @@ def _without(block: DepositBlock, parts: Mapping[int, BlockDeposits], ids: Mappi
     gone: list[Change] = [Remove(parts[number]) for number in range(keep, count)]
     if keep == 1 and not left[0]:
         row = Delete(DepositBlock, {"network": str(block.network), "number": str(block.number), "hash": block.hash})
-        return BlockRows(block, (Remove(parts[0]), *gone, row), last=True)
+        return BlockRows(block, (Remove(parts[0]), *gone, row), last=True, own=_taken_off(parts, left))
     after = {
         number: replace(part, deposits=left[number], parts=part.parts if number else keep)
         for number, part in parts.items()
         if number < keep
     }
     saved = [Save(next_version(part)) for number, part in after.items() if part != parts[number]]
-    return BlockRows(block, (*saved, *gone), last=False)
+    return BlockRows(block, (*saved, *gone), last=False, own=_taken_off(parts, left))
+
+
+def _taken_off(parts: Mapping[int, BlockDeposits], left: Mapping[int, tuple[str, ...]]) -> tuple[Change, ...]:
+    return tuple(
+        Save(next_version(replace(part, deposits=left[number]))) for number, part in parts.items() if part.deposits != left[number]
+    )
 
 
 def _key(block: DepositBlock) -> dict[str, str]:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.catalogue.catalogue import Coin
-from chalicelib.domain.chain import ArchivedBlock, Block, BlockDeposits, Cursor, DepositBlock, ScanEpoch
+from chalicelib.domain.chain import ArchivedBlock, Block, BlockDeposits, Cursor, DepositBlock, ScanEpoch, Transfer
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
-from chalicelib.usecases.archive import block_rows
+from chalicelib.usecases.archive import archiving, block_rows
 from chalicelib.usecases.archive.block_rows import leaving, noted
 from chalicelib.usecases.ports.changes import Conflict, Delete, Save
 from chalicelib.usecases.ports.failures import Halted, Unavailable
@@ -21,6 +21,7 @@ from chalicelib.usecases.scanning import block_lists
 from chalicelib.usecases.scanning.block_lists import deposits_of, drop_list, list_deposits
 from chalicelib.wiring import services
 from tests.support.archive import Attic, open_attic
+from tests.support.shop import bent_node, with_also
 
 NETWORK = NetworkId("test:ethereum")
 LATE_TOKEN = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # EIP-55's own example
@@ -261,3 +262,30 @@ def test_the_highest_block_is_noted_and_never_a_lower_one(deep: Attic) -> None:
         noted(store, [DepositBlock(NETWORK, number, f"0x{number}"), DepositBlock(NETWORK, 1, "0x1")])
         assert store.get(ArchivedBlock, network=NETWORK).number == highest  # type: ignore[union-attr]
     store.commit([Delete(ArchivedBlock, {"network": NETWORK})])
+
+
+def test_many_payments_of_one_block_leave_nothing(attic: Attic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Payments that leave together have no room for all parts that are empty by then: these go behind them."""
+    to = attic.post("/v1/addresses", {"network": attic.network, "coin": "usdt"}).json["address"]
+    usdt = attic.coin("usdt")
+    assert usdt.contract is not None
+    many = [
+        Transfer(f"0x{n:064x}", f"log:{100 + n}", usdt.contract.lower(), "0x" + "11" * 20, to.lower(), 5_000_000) for n in range(80)
+    ]
+    attic.turn()
+    attic.pay(to, "5", "usdt")
+    reader = services().reader(attic.realm_network())
+    block = reader.block_hash(reader.tip())
+    with_also(bent_node(attic, monkeypatch), many, block)
+    attic.mine()
+    for _ in range(3):
+        attic.turn()
+    own = [d for d in services().store.every(Deposit) if d.tenant is not None]
+    assert {(d.status, d.block_hash) for d in own} == {("confirmed", block)} and len(own) == 1 + len(many)
+    attic.out_of_reach()
+    attic.a_year_later()
+    monkeypatch.setattr(archiving, "MOST_ITEMS", 12)
+    while attic.archive():
+        pass
+    assert len(attic.kept()) == len(own)
+    assert [r for kind in (BlockDeposits, DepositBlock) for r in services().store.every(kind) if r.hash == block] == []

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import boto3
 import pytest
 
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.store.archive import Archived
+from chalicelib.store.schema import key_of
 from chalicelib.usecases.archive import archiving
 from chalicelib.usecases.base.retries import Failures
 from chalicelib.usecases.ports.changes import MOST_ITEMS, Stub
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable, Unstorable
 from chalicelib.wiring import services
 from tests.support.archive import Attic, open_attic, run_archive
 
@@ -121,3 +123,32 @@ def test_small_transactions_make_more_groups(attic: Attic, monkeypatch: pytest.M
     old(attic, 6)
     assert attic.archive() == 3
     assert len(attic.kept()) == 6
+
+
+def test_one_in_a_state_of_a_newer_version_keeps_no_other(attic: Attic) -> None:
+    made = old(attic, 3)
+    one = next(d for d in services().store.every(Deposit) if d.invoice_id == made[1]["id"])
+    pk, sk = key_of(Deposit, {"id": one.id})
+    client, table = boto3.client("dynamodb"), services().settings.table("records")
+    whole = client.get_item(TableName=table, Key={"pk": {"S": pk}, "sk": {"S": sk}})["Item"]
+    client.put_item(TableName=table, Item={**whole, "status": {"S": "reviewed"}})
+    attic.in_a_new_process()
+    run_archive()
+    assert len(attic.kept()) == 2
+    client.put_item(TableName=table, Item=whole)
+    attic.in_a_new_process()
+
+
+def test_one_that_can_not_be_stored_keeps_no_other(attic: Attic, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = old(attic, 3)
+    commit = services().store.commit
+
+    def refusing(changes: Any) -> None:
+        if any(isinstance(c, Stub) and isinstance(c.record, Invoice) and c.record.id == made[1]["id"] for c in changes):
+            raise Unstorable("it is too large")
+        commit(changes)
+
+    monkeypatch.setattr(services().store, "commit", refusing)
+    with pytest.raises(Failures):
+        run_archive()
+    assert len(attic.kept()) == 2
