@@ -3,7 +3,8 @@
 The store refuses to save them and to close their work. What is sent without saving anything asks here first.
 
 A list of records is read by `known_of`, or by `each_of` where None would be taken for a record that is gone, or where what the
-record holds (a nonce, coins, credited money) has to stay held. `Store.get_many`, which fails as a whole, is right where nothing may
+record holds (a nonce, coins, credited money) has to stay held; by `each_readable` where an archived one may be among them, of which
+the object can be lost. `Store.get_many`, which fails as a whole, is right where nothing may
 be decided without one of them.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chalicelib.domain.versions import newer_state
-from chalicelib.usecases.ports.failures import TooNew
+from chalicelib.usecases.ports.failures import TooNew, Unavailable
 from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
@@ -33,13 +34,24 @@ def demand_known(*records: Any) -> None:
 def each_of(store: Store, wanted: Sequence[tuple[type[Any], Mapping[str, str]]]) -> list[Any]:
     """As `Store.get_many`, with the TooNew itself in the place of a record in a form that only a newer version knows: each was
     reported. Where there is none, it costs what `get_many` costs; else the rest is read again, by halves. Raises Unavailable."""
+    return _each(store, wanted, TooNew)
+
+
+def each_readable(store: Store, wanted: Sequence[tuple[type[Any], Mapping[str, str]]]) -> list[Any]:
+    """The same, with whatever keeps a record from being read in its place, such as NotKept. Raises Unavailable."""
+    return _each(store, wanted, Exception)
+
+
+def _each(store: Store, wanted: Sequence[tuple[type[Any], Mapping[str, str]]], told: type[Exception]) -> list[Any]:
     try:
         return store.get_many(wanted)
-    except TooNew as error:
+    except Unavailable:
+        raise
+    except told as error:
         if len(wanted) == 1:
             return [error]
-        half = len(wanted) // 2
-        return [*each_of(store, wanted[:half]), *each_of(store, wanted[half:])]
+    half = len(wanted) // 2
+    return [*_each(store, wanted[:half], told), *_each(store, wanted[half:], told)]
 
 
 def known_of(store: Store, wanted: Sequence[tuple[type[Any], Mapping[str, str]]]) -> list[Any]:

@@ -18,8 +18,7 @@ from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.native_faces import same_amount
 from chalicelib.domain.chain import Transfer
 from chalicelib.domain.deposits.deposits import NATIVE_TWIN, Deposit, deposit_id
-from chalicelib.usecases.base.newer_states import each_of
-from chalicelib.usecases.ports.failures import TooNew
+from chalicelib.usecases.base.newer_states import each_readable
 from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
@@ -61,10 +60,11 @@ def held_of(store: Store, network: Network, twins: Sequence[Twins], ids: Mapping
 
     wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": deposit(pair.token)}) for pair in twins]
     held = set()
-    for pair, known in zip(twins, each_of(store, wanted), strict=True):
-        # One that only a newer version can read may be credited: its twin is held, which an operator can release.
+    for pair, known in zip(twins, each_readable(store, wanted), strict=True):
+        # One that only a newer version can read, or the archive can not give back, may be credited: its twin is held, which an
+        # operator can release.
         read = isinstance(known, Deposit) and known.status != "orphaned" and NATIVE_TWIN not in known.flags
-        first = read or isinstance(known, TooNew)
+        first = read or isinstance(known, Exception)
         held.add(pair.native if first else pair.token)
         log.error(
             "ALARM %s: %s brings %s as much of the own coin as of %s, which may be the same: one of both is held",

@@ -159,16 +159,21 @@ class Recorder:
     def _unknown(self, block: Block, mine: list[Transfer], known: _Known) -> list[Transfer]:
         """Those of `mine` that their own ids do not name as being in this very block."""
         ids = [deposit_id(self._network.id, t.txid, t.position) for t in mine]
-        missing = self._missing(block, list(zip(ids, mine, strict=True)), known.read)
+        missing = self._missing(block, list(zip(ids, mine, strict=True)), known)
         return [t for id_, t in zip(ids, mine, strict=True) if id_ in missing]
 
-    def _missing(self, block: Block, movements: Sequence[tuple[str, Transfer]], read: dict[str, Deposit | None]) -> set[str]:
-        """The ids of those that are not stored as being in this very block. What was `read` before is taken for true, others may
-        have stored it since; the rest is read where it is worth looking."""
-        unread = [id_ for id_, _ in movements if id_ not in read]
+    def _missing(self, block: Block, movements: Sequence[tuple[str, Transfer]], known: _Known) -> set[str]:
+        """The ids of those that are not stored as being in this very block. What was read before is taken for true, others may
+        have stored it since; the rest is read where it is worth looking. What can not be read is not missing: it may be credited,
+        and waits for a rescan."""
+        read, left = known.read, known.poison.left
+        unread = {t: id_ for id_, t in movements if id_ not in read and t not in left}
         if unread and (len(movements) > _FEW or self._may_be_archived(block)):
-            read.update(zip(unread, known_of(self._store, [(Deposit, {"id": id_}) for id_ in unread]), strict=True))
-        return {id_ for id_, transfer in movements if not _stored_as(read.get(id_), transfer, block)}
+            found = known.poison.each(
+                list(unread), lambda some: known_of(self._store, [(Deposit, {"id": unread[t]}) for t in some])
+            )
+            read.update((unread[t], deposit) for t, deposit in found.items())
+        return {id_ for id_, t in movements if t not in left and not _stored_as(read.get(id_), t, block)}
 
     def _may_be_archived(self, block: Block) -> bool:
         """Whether payments of the block are perhaps in the archive, and its list gone with them: it is not made again for them."""
@@ -193,7 +198,8 @@ class Recorder:
     def _store_block(self, storing: _Storing, proven: list[Transfer], behind: Sequence[Transfer], twins: Sequence[Twins]) -> bool:
         """Whether there was time to store all that is `proven`. Others are asked for what is `behind` it."""
         block, epoch, watched = storing.scanned.block, storing.scanned.epoch, storing.known.watched
-        owned = self._owned(proven, self._claims.ids(block, proven), watched)
+        ids = storing.known.poison.each(proven, lambda some: self._claims.ids(block, some))
+        owned = self._owned(ids, watched)
         held = held_of(self._store, self._network, twins, {t: id_ for t, id_, _ in owned})
         if self._may_be_archived(block):
             owned = self._not_stored(block, owned, storing.known)
@@ -202,8 +208,8 @@ class Recorder:
             return True
         # The list first: a reorganisation finds everything that may have been stored of the block, also where we die half-way
         # and another worker credits what we did store.
-        ids = [member.id for group in groups for member in group]
-        parts = list_deposits(self._store, self._network.id, block, ids, epoch) if ids else {}
+        listed = [member.id for group in groups for member in group]
+        parts = list_deposits(self._store, self._network.id, block, listed, epoch) if listed else {}
         self._ask_for(storing, behind)  # once the list is there: they put theirs on it
         return self._store_shares(replace(storing, held=held, parts=parts), owned)
 
@@ -288,10 +294,10 @@ class Recorder:
                 log.warning("%s: %s waits, since others change its invoice all the time", self._network.id, id_)
                 storing.beaten[member_lane(member)] = conflict
 
-    def _owned(self, proven: Sequence[Transfer], ids: Sequence[str], watched: Mapping[str, Watched]) -> list[Member]:
-        """Those of `proven` that have an owner here."""
+    def _owned(self, ids: Mapping[Transfer, str], watched: Mapping[str, Watched]) -> list[Member]:
+        """Those of the transfers with these `ids` that have an owner here."""
         found: list[Member] = []
-        for transfer, id_ in zip(proven, ids, strict=True):
+        for transfer, id_ in ids.items():
             payee = watched[transfer.recipient]
             owner = owner_of(self._store, self._network, payee, id_)
             if owner is None:
@@ -302,7 +308,7 @@ class Recorder:
 
     def _not_stored(self, block: Block, owned: Sequence[Member], known: _Known) -> list[Member]:
         """Those of `owned` that are not stored as being in this very block."""
-        missing = self._missing(block, [(member.id, member.transfer) for member in owned], known.read)
+        missing = self._missing(block, [(member.id, member.transfer) for member in owned], known)
         return [member for member in owned if member.id in missing]
 
 

@@ -27,6 +27,7 @@ from chalicelib.usecases.scanning.deep_reorganisations import DeepReorganisation
 from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
 from chalicelib.usecases.scanning.mempool import MempoolScan
 from chalicelib.usecases.scanning.open_invoices import next_looks
+from chalicelib.usecases.scanning.poison import Poison
 from chalicelib.usecases.scanning.recording import Recorder
 from chalicelib.usecases.scanning.sightings import SightingNotes
 from chalicelib.usecases.transactions.finality import Scanned
@@ -161,14 +162,17 @@ def test_the_list_of_a_block_begins(newer: str) -> None:
 
 def test_payments_of_a_block_that_are_not_stored_yet() -> None:
     """The one that can not be read is come to by itself, where that is told."""
-    store, transfer = BesideNewer(), Transfer("0x1", "native", None, "0xa", "0xc", 5)
+    store = BesideNewer()
     ids = [*ALL, *(str(number) for number in range(10))]
     for id in ids:
         store.put(Deposit, a(Deposit, "pending", id=id, block_hash="0xb", position="native"), id=id)
     store.put(Deposit, id="newer")
     recorder = case(Recorder, store)
     block = Block(5, "0xb", "", 0, [])
-    assert recorder._missing(block, [(id, transfer) for id in ids], {}) == {"newer"}
+    known = MagicMock(poison=Poison(NETWORK, block), read={})
+    paid = [(id, Transfer(id, "native", None, "0xa", "0xc", 5)) for id in ids]
+    assert recorder._missing(block, paid, known) == {"newer"}
+    assert known.poison.failures == []
 
 
 def test_a_surplus_is_not_told_beside_what_can_not_be_read() -> None:
