@@ -386,7 +386,7 @@ class DynamoStore:
 
     def sweep(
         self, kind: type[R], /, *, limit: int, after: str | None = None, segment: tuple[int, int] | None = None,
-        consistent: bool = False, **beginning: str,
+        consistent: bool = False, unarchived: bool = False, **beginning: str,
     ) -> Page[R]:  # fmt: skip
         """One step through the table of a kind: of the next `limit` items behind `after` those whose keys begin with these fields.
         `segment` (n, of so many) is a part of it, as a parallel scan reads it. It is the same part each time, since an item's hash
@@ -394,7 +394,8 @@ class DynamoStore:
 
         Eventually consistent, unless `consistent` is asked.
         Items lie in the order of their partition keys' hashes, so that one that comes in between moves no
-        other, and `after` may be gone meanwhile. Raises Unavailable.
+        other, and `after` may be gone meanwhile. With `unarchived` stubs are left out, and their objects are not read. Raises
+        Unavailable.
         """
         model = self.models.of(kind)
         request: dict[str, Any] = {
@@ -405,6 +406,9 @@ class DynamoStore:
         }
         if consistent:
             request["ConsistentRead"] = True
+        if unarchived:
+            request["FilterExpression"] += " AND attribute_not_exists(#a)"
+            request["ExpressionAttributeNames"] = {"#a": ARCHIVE}
         if segment is not None:
             request["Segment"], request["TotalSegments"] = segment
         if after is not None:

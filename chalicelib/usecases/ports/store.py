@@ -209,11 +209,11 @@ class Store(Protocol):
 
     def sweep(
         self, kind: type[R], /, *, limit: int, after: str | None = None, segment: tuple[int, int] | None = None,
-        consistent: bool = False, **beginning: str,
+        consistent: bool = False, unarchived: bool = False, **beginning: str,
     ) -> Page[R]:  # fmt: skip
         """One step through the whole table of a kind: of the next `limit` items those whose key begins with these fields.
         `segment` (n, of so many): through that part of the table alone, which has its keys by their hashes. `consistent`: misses
-        nothing that was there when it began, and costs twice as much.
+        nothing that was there when it began, and costs twice as much. `unarchived`: without archived ones, which are not read.
 
         For schedules, never on a request's path. `next` is None at the table's end. A record that is new may be missed this time.
         """

@@ -1,5 +1,7 @@
 """Migration of old deposits to claims and rows of blocks, by the operator's `migrate`.
 
+Archived deposits need neither: their blocks are final, and the rows of these left with the last of them (`archive/block_rows.py`).
+
 A claim tells which number the first log of a transaction has in the block of its deposit: by the receipt, which a node has while
 the block is in its chain. It can be run again at any time: what is there stays. How far a run came is stored page by page, and that
 it came to the end: then it is not run again, unless functions of an older version have run since (`reopen`). What is left then, of
@@ -82,7 +84,7 @@ class DepositMigration:
         if after is not None:
             tell(f"deposits: goes on behind the {pages * PAGE} rows of the run before")
         while True:
-            page = self._store.sweep(Deposit, limit=PAGE, after=after, consistent=True)
+            page = self._store.sweep(Deposit, limit=PAGE, after=after, consistent=True, unarchived=True)
             self._page(page.items, done)
             after, pages = page.next, pages + 1
             if after is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import boto3
 import pytest
 
 from chalicelib.domain.catalogue.catalogue import Coin
@@ -17,6 +18,7 @@ from chalicelib.usecases.archive.block_rows import leaving, noted
 from chalicelib.usecases.ports.changes import Conflict, Delete, Save
 from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.recovery.deposit_migration import DepositMigration
 from chalicelib.usecases.scanning import block_lists
 from chalicelib.usecases.scanning.block_lists import deposits_of, drop_list, list_deposits
 from chalicelib.wiring import services
@@ -148,6 +150,35 @@ def test_it_does_not_where_the_chain_lost_an_archived_block(attic: Attic) -> Non
         services().scanner(attic.realm_network()).resume()
     cursor = services().store.get(Cursor, network=NETWORK)
     assert cursor is not None and cursor.halted
+
+
+@pytest.mark.parametrize("objects", ["there", "lost"])
+def test_a_migration_brings_none_of_them_back(attic: Attic, objects: str) -> None:
+    """It reads no object of the archive, and gives its row to a block whose payment is not archived."""
+    invoice = attic.completed("500", "usdt")
+    id_, block = deposit_in(attic, invoice)
+    attic.out_of_reach()
+    attic.a_year_later()
+    assert attic.archive() == 1
+    _, young = deposit_in(attic, attic.completed("1", "usdt"))
+    store, network = services().store, attic.realm_network()
+    row = {"network": str(NETWORK), "number": str(young[0]), "hash": young[1]}
+    store.commit([Delete(DepositBlock, row)])
+    s3, bucket = boto3.client("s3"), services().settings.archive_bucket("123456789012", services().region)
+    kept = {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in attic.objects()}
+    if objects == "lost":
+        for key in kept:
+            s3.delete_object(Bucket=bucket, Key=key)
+        attic.in_a_new_process()
+    try:
+        done = DepositMigration([network], lambda _: None, services().store, services().clock).run(again=True)
+    finally:
+        for key, content in kept.items():
+            s3.put_object(Bucket=bucket, Key=key, Body=content)
+    assert done.blocks == 1
+    assert rows(*block) == (None, None)
+    assert services().store.get(DepositBlock, **row) == DepositBlock(NETWORK, *young)
+    assert attic.kept() == {id_}
 
 
 # Payments that share a list.
