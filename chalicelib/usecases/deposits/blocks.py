@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.chain import ArchivedBlock, DepositBlock, Migrated
+from chalicelib.domain.chain import DepositBlock, Migrated
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 ROWS = "deposit_blocks"
 """`Migrated.name` once every block of a network has its row."""
 _PAGE = 100
+_SWEPT = 1_000
+"""Rows of the table in one step."""
 
 
 def highest_first(store: Store, network: Network) -> Iterator[DepositBlock]:
@@ -35,23 +37,29 @@ def highest_first(store: Store, network: Network) -> Iterator[DepositBlock]:
 
 
 def ensure_rows(store: Store, network: Network, clock: Clock) -> None:
-    """Give every block of `network` with deposits its row by height, but for those whose deposits are archived. Scans all deposits
-    the first time.
+    """Give every block of `network` with deposits its row by height, but for those whose deposits are archived: versions that
+    archive write rows, and these left with the deposits or are there. Scans all deposits the first time.
 
     Raises Unavailable.
     """
     if store.get(Migrated, network=network.id, name=ROWS) is not None:
         return
     seen: set[tuple[int, str]] = set()
-    archived = store.get(ArchivedBlock, network=network.id)
-    for deposit in store.every(Deposit):
+    for deposit in _unarchived(store):
         if deposit.network == network.id and deposit.block_number is not None and deposit.block not in seen:
-            below = archived is not None and deposit.block_number <= archived.number
-            if below and not store.whole([(Deposit, {"id": deposit.id})])[0]:
-                continue
             seen.add(deposit.block)
             add_row(store, network, *deposit.block)
     note_rows(store, network, clock)
+
+
+def _unarchived(store: Store) -> Iterator[Deposit]:
+    after: str | None = None
+    while True:
+        page = store.sweep(Deposit, limit=_SWEPT, after=after, consistent=True, unarchived=True)
+        yield from page.items
+        after = page.next
+        if after is None:
+            return
 
 
 def add_row(store: Store, network: Network, number: int, hash_: str) -> bool:
