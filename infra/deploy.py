@@ -32,6 +32,7 @@ def create_stack(
     keep: bool = False,
     tell: Callable[[str], None] = print,
     wait: Callable[[float], None] = time.sleep,
+    demand: Callable[[], None] = lambda: None,
 ) -> None:
     """Make the stacks of `stage`, or bring them up to the templates, and wait until they stand. Safe to repeat, and after a cut.
 
@@ -39,8 +40,9 @@ def create_stack(
     protection from deletion, so that a first try can be rolled back, and get it in a second update.
     `session` picks account and region (default: the environment's); `alarm_topic` is the ARN of the SNS topic that alarms
     go to: None keeps the one of last time, an empty text takes it away. `keep` leaves what the template does not have any more to
-    `end_stack`, behind the functions. The template goes by S3: a request holds 51,200 bytes, a file there 1 MB. Raises botocore's
-    ClientError where AWS refuses, CanNot where the stack does not come to stand.
+    `end_stack`, behind the functions. `demand` is asked before each change of a stack, and raises CanNot where the stage's lock is
+    lost: filling an index takes hours, in which another may deploy. The template goes by S3: a request holds 51,200 bytes, a file
+    there 1 MB. Raises botocore's ClientError where AWS refuses, CanNot where the stack does not come to stand.
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStack.html
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
     """
@@ -55,13 +57,13 @@ def create_stack(
     aws = session or boto3
     bucket, formation, real = make_bucket(aws, wait), aws.client("cloudformation"), stage == "prod"
     kms, text = aws.client("kms"), TEMPLATE.read_text()
-    main = Stack(formation, bucket, stack_name(stage), wait, real)
+    main = Stack(formation, bucket, stack_name(stage), wait, real, demand)
     stands, days = main.stands(), str(of_stage(stage).access_log_days)
     given = {"Stage": stage, "AlarmTopic": alarm_topic, "TablesKeyArn": None, "AccessLogDays": days}
     way = Way(main, aws.client("dynamodb"), text, stage, tell)
     if stands and key_stack.held(main):
         key_stack.let_go(main, way.steps(keep)[0], {**given, "TablesKeyArn": key_stack.arn_of(kms, stage)}, tell)
-    keys = Stack(formation, bucket, key_stack.name_of(stage), wait, real)
+    keys = Stack(formation, bucket, key_stack.name_of(stage), wait, real, demand)
     key_stack.stand(keys, kms, stage, lambda: retained.holder_of_money(aws, text, stage), tell)
     if not stands or not main.holds():
         given["TablesKeyArn"] = key_stack.arn_of(kms, stage)
@@ -82,8 +84,10 @@ def end_stack(
     *,
     tell: Callable[[str], None] = print,
     wait: Callable[[float], None] = time.sleep,
+    demand: Callable[[], None] = lambda: None,
 ) -> list[str]:
     """Take away what `create_stack` kept, once functions need it no more: a line for what went. Safe to repeat, and after a cut.
+    `demand` as there.
 
     Raises botocore's ClientError where AWS refuses, CanNot where the stack does not come to stand.
     """
@@ -94,7 +98,7 @@ def end_stack(
     from infra.deployment.taken_away import Way, let_go, taken_away
 
     aws = session or boto3
-    main = Stack(aws.client("cloudformation"), bucket_of(aws), stack_name(stage), wait, stage == "prod")
+    main = Stack(aws.client("cloudformation"), bucket_of(aws), stack_name(stage), wait, stage == "prod", demand)
     way = Way(main, aws.client("dynamodb"), TEMPLATE.read_text(), stage, tell)
     gone, left = taken_away(main, way.dynamodb, way.text, stage), let_go(main, way.text)
     if gone or left:

@@ -165,7 +165,7 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> None:
     from infra.deployment.code import PROJECT, deploy_code
 
     stage, client = args.stage, session.client("lambda")
-    prepare_stage(args, keep=True)
+    prepare_stage(args, lock.demand, keep=True)
     lock.demand()
     if forms.older_ran(versions.fetch(lock.bucket, stage), standing.look(session, stage).functions.values()):
         reopen()
@@ -186,7 +186,7 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> None:
     for line in gateway_stage.settle(session, lock.bucket, stage, api):
         print(line)
     lock.demand()
-    for line in end_stack(stage):
+    for line in end_stack(stage, demand=lock.demand):
         print(line)
 
 

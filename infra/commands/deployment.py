@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from infra.commands.common import CanNot, Command, say, services
@@ -41,22 +42,22 @@ def prepare(args: argparse.Namespace) -> int:
         raise CanNot(problem)
     with locked(make_bucket(boto3), args.stage, print) as lock:
         demand_nothing_taken(boto3, lock.bucket, args.stage)
-        code = prepare_stage(args)
+        code = prepare_stage(args, lock.demand)
         if args.stage != "local" and (resources := adopt(boto3, lock.bucket, args.stage, PROJECT)[1]):
             record.write_file(record.file_of(PROJECT, args.stage), resources)
         return code
 
 
-def prepare_stage(args: argparse.Namespace, *, keep: bool = False) -> int:
-    """The same for who holds the stage's lock, and has looked at the alarm topic and at what runs, or keeps (`keep`) what that may
-    need."""
+def prepare_stage(args: argparse.Namespace, demand: Callable[[], None], *, keep: bool = False) -> int:
+    """The same for who holds the stage's lock, as `demand` demands, and has looked at the alarm topic and at what runs, or keeps
+    (`keep`) what that may need."""
     import boto3
 
     from infra import bootstrap
     from infra.deploy import create_stack
 
     wired = services()
-    create_stack(args.stage, alarm_topic=args.alarm_topic, keep=keep)
+    create_stack(args.stage, alarm_topic=args.alarm_topic, keep=keep, demand=demand)
     bootstrap.prepare(wired, boto3.client("kms"))
     if args.stage == "demo" and not bootstrap.demo_is_published(wired):
         say(bootstrap.demo_keys(wired))  # to be published: they are shown this once

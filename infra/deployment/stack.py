@@ -38,6 +38,8 @@ class Stack:
     wait: Wait = time.sleep
     protected: bool = False
     """Whether it is protected from deletion."""
+    demand: Callable[[], None] = lambda: None
+    """Raises CanNot where nobody may change it any more, as the lock of its stage is lost: asked before each change."""
 
     def state(self) -> str | None:
         """Its state, None where there is none. Raises botocore's ClientError."""
@@ -64,13 +66,13 @@ class Stack:
     def make(self, text: str, given: Given) -> None:
         """Make it, and wait until it stands. Raises CanNot where it does not come to stand, botocore's ClientError."""
         arguments = {**self._arguments(text, given, ()), "EnableTerminationProtection": self.protected}
-        send(self.formation.create_stack, arguments, self.wait)
+        self._send(self.formation.create_stack, arguments)
         demand(self.formation, self.name, "CREATE_COMPLETE", self.wait)
 
     def update(self, text: str, given: Given) -> None:
         """Bring it to the template, and wait. Raises CanNot where that is rolled back, botocore's ClientError."""
         try:
-            send(self.formation.update_stack, self._arguments(text, given, self._parameters()), self.wait)
+            self._send(self.formation.update_stack, self._arguments(text, given, self._parameters()))
         except ClientError as error:
             if _UNCHANGED in error.response["Error"]["Message"]:
                 return
@@ -101,8 +103,9 @@ class Stack:
             "ChangeSetType": "IMPORT",
             "ResourcesToImport": imported,
         }
-        send(self.formation.create_change_set, arguments, self.wait)
+        self._send(self.formation.create_change_set, arguments)
         self._await_change_set()
+        self.demand()
         self.formation.execute_change_set(StackName=self.name, ChangeSetName=CHANGE_SET)
         demand(self.formation, self.name, "IMPORT_COMPLETE", self.wait)
 
@@ -111,6 +114,10 @@ class Stack:
         (stack,) = self.formation.describe_stacks(StackName=self.name)["Stacks"]
         if self.protected and not stack.get("EnableTerminationProtection"):
             self.formation.update_termination_protection(StackName=self.name, EnableTerminationProtection=True)
+
+    def _send(self, call: Callable[..., Any], arguments: dict[str, Any]) -> None:
+        self.demand()
+        send(call, arguments, self.wait)
 
     def _await_change_set(self) -> None:
         for _ in range(_TRIES * 10):

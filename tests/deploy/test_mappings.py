@@ -212,7 +212,7 @@ def test_a_deploy_leaves_queues_stopped_those_of_new_mappings_too(deployed: Depl
     for module, name in ((deploying, "prepare_stage"), (deploying, "reopen"), (gateway_answers, "put_answers")):
         monkeypatch.setattr(module, name, lambda *_, **__: 0)
     for module, name in ((gateway_stage, "settle"), (deploy, "end_stack")):
-        monkeypatch.setattr(module, name, lambda *_: [])
+        monkeypatch.setattr(module, name, lambda *_, **__: [])
     lock: Any = SimpleNamespace(demand=lambda: None, bucket=None)
     deploying._deploy(Namespace(stage=STAGE), lock, boto3)
     assert deployed.states() == {"Disabled"} and len(deployed.of("relay")) == 1

@@ -6,6 +6,7 @@ That a whole deploy keeps to it, cut wherever, is in test_deploy_cuts.py.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, create_stack, end_stack
 from infra.deployment import index_steps, key_stack, plan, taken_away, versions
 from infra.deployment.bucket import bucket_of
-from infra.deployment.lock import locked
+from infra.deployment.lock import Lock, locked
 from infra.deployment.stack import Stack
 from infra.deployment.template_nodes import compose, of, pairs
 from infra.local import repairs
@@ -108,6 +109,39 @@ def test_a_deploy_takes_away_behind_the_functions(stack: Stack, tmp_path: Path, 
     create_stack(STAGE, keep=True, tell=lambda line: None)
     assert end_stack(STAGE) == [] and stands(stack) == (True, indexes, held)
     assert len(dynamodb.scan(TableName=f"gateway-{STAGE}-ledger")["Items"]) == 1, "brought in again"
+
+
+def test_a_lock_lost_between_two_updates_ends_them(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Filling an index takes hours: whoever took the lock meanwhile may have deployed what the next update takes away."""
+    held = Lock(stack.bucket, STAGE)
+    held.take()
+    newer, (gone, *new) = TEMPLATE.read_text(), sorted(stands(stack)[1])[:3]
+    for name in new:
+        missing = [{"Delete": {"IndexName": name}}]
+        boto3.client("dynamodb").update_table(TableName=f"gateway-{STAGE}-records", GlobalSecondaryIndexUpdates=missing)
+    use(monkeypatch, tmp_path / "template.yaml", older(newer, gone))
+    lose(held, after=1, patch=monkeypatch)
+    with pytest.raises(CanNot, match="was taken over by another"):
+        create_stack(STAGE, keep=True, tell=lambda line: None, demand=held.demand)
+    before = stack.template()
+    with pytest.raises(CanNot, match="was taken over by another"):
+        end_stack(STAGE, tell=lambda line: None, demand=held.demand)
+    assert stack.template() == before and stands(stack)[0]
+
+
+def lose(held: Lock, after: int, patch: pytest.MonkeyPatch) -> None:
+    """Another takes the lock over once as many updates of stacks were sent."""
+    left, update = [after], Stack.update
+
+    def updating(self: Stack, text: str, given: Any) -> None:
+        update(self, text, given)
+        left[0] -= 1
+        if not left[0]:
+            content = json.dumps({"who": "another", "token": "else", "count": 1}).encode()
+            held.bucket.client.put_object(**held.bucket.whose, Key=held.key, Body=content)
+            held.renew()
+
+    patch.setattr(Stack, "update", updating)
 
 
 def test_a_table_that_would_be_deleted_is_kept(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
