@@ -163,10 +163,11 @@ def use_our_package() -> None:
 
 
 def go_on_with_what_stands() -> None:
-    """Have the command `deploy` of this process go on with what stands of the stage, whichever checkout deployed it."""
-    from chalice.cli import deploy
+    """Have the command `deploy` of this process go on with what stands of the stage, whichever checkout deployed it, and end where
+    the stage's lock is lost."""
+    from chalice import cli
 
-    run: Any = deploy.callback
+    run: Any = cli.deploy.callback
 
     @functools.wraps(run)
     @click.pass_context
@@ -174,6 +175,7 @@ def go_on_with_what_stands() -> None:
         import boto3
 
         from infra.deployment.bucket import make_bucket
+        from infra.deployment.chalice_client import Told
         from infra.deployment.code import recording
         from infra.deployment.lock import locked
 
@@ -186,11 +188,12 @@ def go_on_with_what_stands() -> None:
                 locked(make_bucket(session), stage, click.echo) as lock,
                 recording(session, lock.bucket, lock, Path(context.obj["project_dir"])),
             ):
+                cli.UI = functools.partial(Told, lock, click.echo)  # type: ignore[assignment,attr-defined]
                 run(**given)
         except CanNot as error:
             raise _Refused(str(error)) from error
 
-    deploy.callback = adopting
+    cli.deploy.callback = adopting
 
 
 def main() -> int:

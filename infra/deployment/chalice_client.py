@@ -1,4 +1,4 @@
-"""Chalice's client of AWS, patient where AWS says "too many requests" or "not yet".
+"""Chalice's client of AWS, patient where AWS says "too many requests" or "not yet"; and where Chalice tells what it does.
 
 API Gateway imports one API each three seconds, and publishes one each five: repeating after a second does not help. Importing is
 never repeated where the answer was lost, since each import makes an API with a URL of its own: the next deploy finds what was made.
@@ -10,16 +10,33 @@ https://docs.aws.amazon.com/lambda/latest/dg/functions-states.html
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from chalice.awsclient import LambdaClientError, TypedAWSClient
+from chalice.utils import UI
+
+from infra.deployment.lock import Lock
 
 PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 11})
 """Repeats after waits of up to 20 seconds each. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html"""
 TRIES = 24
 """Two minutes, with Chalice's pause of five seconds."""
+
+
+class Told(UI):
+    """What Chalice says goes here, before each thing that it makes, changes or deletes: it has to have the lock still."""
+
+    def __init__(self, lock: Lock, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._lock, self._tell = lock, tell
+
+    def write(self, message: str) -> None:
+        """Raises CanNot where the lock is lost."""
+        self._lock.demand()
+        self._tell(message.rstrip())
 
 
 class Client(TypedAWSClient):

@@ -95,24 +95,18 @@ def chalice(project: Path, lock: Lock, tell: Callable[[str], None], *, delete: b
     lock still. Raises CanNot."""
     from chalice.cli.factory import CLIFactory
     from chalice.deploy.deployer import ChaliceDeploymentError, create_deletion_deployer
-    from chalice.utils import UI
 
     from infra.chalice import use_our_package
-    from infra.deployment.chalice_client import Client
-
-    class Told(UI):
-        def write(self, message: str) -> None:
-            lock.demand()
-            tell(message.rstrip())
+    from infra.deployment.chalice_client import Client, Told
 
     use_our_package()
     factory = CLIFactory(str(project))
     config, session = factory.create_config_obj(chalice_stage_name=lock.stage), factory.create_botocore_session()
     try:
         if delete:
-            deployer = create_deletion_deployer(Client(session), Told())
+            deployer = create_deletion_deployer(Client(session), Told(lock, tell))
         else:
-            deployer = factory.create_default_deployer(session=session, config=config, ui=Told())
+            deployer = factory.create_default_deployer(session=session, config=config, ui=Told(lock, tell))
         deployer.deploy(config, chalice_stage_name=lock.stage)
     except (ChaliceDeploymentError, ClientError, BotoCoreError, RuntimeError) as error:
         raise CanNot(f"Chalice: {error}: {AGAIN}") from error

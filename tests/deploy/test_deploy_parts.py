@@ -16,6 +16,9 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from botocore.stub import Stubber
 from chalice.awsclient import LambdaClientError
 from chalice.constants import LAMBDA_TRUST_POLICY
+from chalice.deploy.executor import Executor
+from chalice.deploy.models import APICall, Plan
+from click.testing import CliRunner
 from moto import mock_aws
 
 from chalicelib.domain.ids import NetworkId
@@ -27,7 +30,7 @@ from infra.commands import deploying
 from infra.commands.common import CanNot
 from infra.deployment import check as checks
 from infra.deployment import mend, record, roles, standing, taking_down, versions
-from infra.deployment.bucket import bucket_of, make_bucket
+from infra.deployment.bucket import Bucket, bucket_of, make_bucket
 from infra.deployment.chalice_client import TRIES, Client
 from infra.deployment.check import check
 from infra.deployment.code import PROJECT, policies
@@ -420,6 +423,43 @@ def test_what_chalice_can_not_do_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(CLIFactory, "create_default_deployer", lambda *_, **__: Failing())
     with pytest.raises(CanNot, match=r"Chalice: Read timeout.*run this again to go on"):
         code.chalice(code.PROJECT, Lock(None, STAGE), print)  # type: ignore[arg-type]
+
+
+def test_chalice_by_hand_ends_where_the_lock_is_lost(account: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the deploy of the operator's command does."""
+    from chalice import cli
+
+    from infra import chalice
+    from infra.deployment import code
+
+    held, made, recording = list[Lock](), list[str](), code.recording
+
+    def kept(session: Any, bucket: Bucket, lock: Lock, project: Path) -> Any:
+        held.append(lock)
+        return recording(session, bucket, lock, project)
+
+    class Aws:
+        def make(self, name: str) -> None:
+            made.append(name)
+            (lock,) = held
+            content = json.dumps({"who": "another", "token": "else", "count": 1}).encode()
+            lock.bucket.client.put_object(**lock.bucket.whose, Key=lock.key, Body=content)
+            lock.renew()
+
+    def deploy(**_: Any) -> None:
+        """Chalice's own, for a project of two."""
+        calls = [APICall("make", {"name": name}) for name in ("first", "second")]
+        said = {id(each): f"Creating lambda function: {each.params['name']}\n" for each in calls}
+        Executor(Aws(), cli.UI()).execute(Plan(calls, said))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(code, "recording", kept)
+    monkeypatch.setattr(cli.deploy, "callback", deploy)
+    monkeypatch.setattr(cli, "UI", cli.UI)  # put back behind the test
+    chalice.go_on_with_what_stands()
+    done = CliRunner().invoke(cli.deploy, ["--stage", STAGE], obj={"project_dir": str(tmp_path)})
+    assert made == ["first"] and done.exit_code == 1
+    assert done.output.splitlines()[0] == "Creating lambda function: first"
+    assert done.output.splitlines()[1].startswith(f"Error: the lock of stage {STAGE} was taken over by another")
 
 
 @pytest.mark.parametrize("answer", ["", "y", "demo"])
