@@ -67,8 +67,10 @@ def _stack(session: Any, bucket: Bucket, stage: str) -> Iterator[str]:
         yield f"  behind the functions, takes away {', '.join(gone)}"
     if left := let_go(main, text):
         yield f"  behind the functions, {', '.join(left)} leaves it, and stays with all that is in it"
-    if (updates := Way(main, dynamodb, text, stage).count()) > 1:
-        yield f"  in {updates} updates: one index of a table is made or removed in each, which may take hours"
+    way = Way(main, dynamodb, text, stage)
+    updates = way.count()
+    if way.indexes():
+        yield f"  in {updates} update{'s' * (updates > 1)}: one index of a table is made or removed in each, which may take hours"
 
 
 def _functions(found: Standing, stage: str) -> Iterator[str]:

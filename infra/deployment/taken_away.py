@@ -56,6 +56,15 @@ class Way:
         removed = max(len(before[table]) - len(after[table]) for table in after)
         return len(index_steps.steps(kept, self.stage, self._look)) + (0 if kept == self.text else max(1, removed))
 
+    def indexes(self) -> list[str]:
+        """Those that come, go or change, of tables that stand. Changes nothing. Raises botocore's ClientError."""
+        return [
+            f"{name} of {table}"
+            for table, wanted in index_steps.wanted(self.text, self.stage).items()
+            if (stands := self._look(table)) is not None
+            for name in sorted({index.name for index in {*wanted} ^ {*stands.indexes}})
+        ]
+
     def _look(self, table: str) -> index_steps.Standing | None:
         return index_steps.table_of(self.dynamodb, table)
 

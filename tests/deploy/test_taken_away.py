@@ -111,6 +111,18 @@ def test_a_deploy_takes_away_behind_the_functions(stack: Stack, tmp_path: Path, 
     assert len(dynamodb.scan(TableName=f"gateway-{STAGE}-ledger")["Items"]) == 1, "brought in again"
 
 
+def test_one_new_index_may_take_hours_too(stack: Stack) -> None:
+    """The usual case, of a table with rows."""
+
+    def hours() -> list[str]:
+        return [line.partition(":")[0] for line in plan.plan(boto3, stack.bucket, STAGE) if "may take hours" in line]
+
+    assert hours() == []
+    missing = [{"Delete": {"IndexName": min(stands(stack)[1])}}]
+    boto3.client("dynamodb").update_table(TableName=f"gateway-{STAGE}-records", GlobalSecondaryIndexUpdates=missing)
+    assert hours() == ["  in 1 update"]
+
+
 def test_a_lock_lost_between_two_updates_ends_them(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Filling an index takes hours: whoever took the lock meanwhile may have deployed what the next update takes away."""
     held = Lock(stack.bucket, STAGE)
