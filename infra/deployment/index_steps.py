@@ -57,11 +57,20 @@ def steps(text: str, stage: str, standing: Callable[[str], Standing | None]) -> 
 
 
 def keeping(text: str, stage: str, standing: Callable[[str], Standing | None]) -> str:
-    """The template, with the indexes that its tables have beside: those whose names it does not have."""
+    """The template, with the indexes that its tables have beside: those whose names it does not have.
+
+    Raises CanNot for one that has other keys there, or another projection: it would have to go before it comes anew.
+    """
     changed = {}
     for logical, properties in _tables(text).items():
-        table, wanted = standing(named(of(properties, "TableName"), stage)), _indexes(properties)
+        name = named(of(properties, "TableName"), stage)
+        table, wanted = standing(name), _indexes(properties)
         names = {index.name for index in wanted}
+        if other := sorted(index.name for index in (table.indexes if table else ()) if index.name in names and index not in wanted):
+            raise CanNot(
+                f"the index {', '.join(other)} of {name} stands with other keys, or another projection, than this checkout's"
+                f" template gives it: functions that run would be without it while it is made anew. Give the changed one a new name"
+            )
         if table and (beside := [index for index in table.indexes if index.name not in names]):
             changed[logical] = _changed(properties, [*wanted, *beside], table)
     return replaced(text, changed) if changed else text

@@ -20,7 +20,7 @@ _NEW = (None, "ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS")
 
 
 def plan(session: Any, bucket: Bucket, stage: str) -> list[str]:
-    """The lines. Changes nothing. Raises botocore's ClientError."""
+    """The lines. Changes nothing. Raises CanNot where the stack can not be brought to its template, botocore's ClientError."""
     found = standing.look(session, stage)
     parts = (
         iter([f"account {bucket.owner}, region {bucket.region}, as {bucket.caller}"]),

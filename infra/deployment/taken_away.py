@@ -93,7 +93,8 @@ def keeping(main: Stack, text: str, stage: str, look: Callable[[str], index_step
     """The template, with all that its stack holds beside, and the indexes that tables have beside: functions that run may need it.
     `look` finds a table by its name.
 
-    Raises CanNot where a table or a bucket would be deleted with its place in the stack; botocore's ClientError.
+    Raises CanNot where a table or a bucket would be deleted with its place in the stack, or an index is another one under its name;
+    botocore's ClientError.
     """
     gone = _gone(main, text)
     before = main.template() if gone else text

@@ -123,6 +123,28 @@ def test_one_new_index_may_take_hours_too(stack: Stack) -> None:
     assert hours() == ["  in 1 update"]
 
 
+@pytest.mark.parametrize("part", ["KeySchema", "Projection"])
+def test_an_index_that_is_another_under_its_name_is_refused(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """DynamoDB changes none: it would go before the functions, which query it."""
+    text = TEMPLATE.read_text()
+    first = index_steps.wanted(text, STAGE)[f"gateway-{STAGE}-records"][0]
+    other = {
+        "KeySchema": [{"AttributeName": name, "KeyType": kind} for name, kind in first.keys[:1]],
+        "Projection": {"ProjectionType": "KEYS_ONLY" if "ALL" in first.projection else "ALL"},
+    }
+    document = compose(text)
+    indexes = of(of(of(of(document, "Resources"), "RecordsTable"), "Properties"), "GlobalSecondaryIndexes")
+    of(indexes.value[0], part).value = compose(json.dumps(other[part])).value
+    use(monkeypatch, tmp_path / "template.yaml", str(yaml.serialize(document)))
+    before = stands(stack)
+    for act in (lambda: plan.plan(boto3, stack.bucket, STAGE), lambda: create_stack(STAGE, keep=True, tell=lambda line: None)):
+        with pytest.raises(CanNot, match=rf"the index {first.name} of gateway-{STAGE}-records stands with other keys"):
+            act()
+    assert (stands(stack), stack.template()) == (before, text)
+
+
 def test_a_lock_lost_between_two_updates_ends_them(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Filling an index takes hours: whoever took the lock meanwhile may have deployed what the next update takes away."""
     held = Lock(stack.bucket, STAGE)
