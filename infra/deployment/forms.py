@@ -44,24 +44,26 @@ def written_here() -> tuple[str, ...]:
 
 
 def switched_on(stage: str, variables: Mapping[str, str]) -> set[str]:
-    """The forms that functions of this version write with these settings. Raises ValueError for a wrong setting."""
-    with of_stage(stage, {name: variables[name] for name in SWITCHED if name in variables}):
-        settings = Settings.from_environment()
+    """The forms that functions of this version write with these settings. Raises CanNot for a wrong setting."""
+    try:
+        with of_stage(stage, {name: variables[name] for name in SWITCHED if name in variables}):
+            settings = Settings.from_environment()
+    except ValueError as error:
+        raise CanNot(f"a setting of stage {stage} is not allowed: {error}") from error
     return {name for name, field in SWITCHED.items() if getattr(settings, field)}
 
 
 def demand_readers(stage: str, known: Versions, functions: Iterable[Function], wanted: Mapping[str, str]) -> None:
-    """Raises CanNot where this checkout does not read a form that is stored already, or a deploy of it with the settings `wanted`
-    would write one that a function which still runs does not read."""
+    """Raises CanNot where this checkout does not read a form that is stored already, a setting is wrong, or a deploy of it with the
+    settings `wanted` would write one that a function which still runs does not read."""
     demand_stored_read(stage, known)
-    news: set[str] = set()
+    after, news = switched_on(stage, wanted) | set(written_here()), set[str]()
     for function in functions:
-        after = switched_on(stage, wanted) | set(written_here())
         news |= after - _said(function) - set(_of_code(known, function.version).reads)
     if news:
         raise CanNot(
-            f"functions of stage {stage} run a version that does not read what {_list(news)} would write: deploy with that off (a"
-            f" release before, for one that is no setting), and once more with it on"
+            f"functions of stage {stage} run a version that does not read what {_list(news)} would write: deploy with that"
+            f" {_off(news)} (a release before, for one that is no setting), and once more with it on"
         )
 
 
@@ -116,6 +118,12 @@ def _writes(stage: str, known: Versions, function: Function) -> set[str]:
 
 def _version(target: Version) -> str:
     return f"the version to go back to, {target.code} of {target.at},"
+
+
+def _off(forms: Iterable[str]) -> str:
+    """What turns these settings off."""
+    said = {"0" if form == "ARCHIVE_AFTER_DAYS" else "off" for form in forms}
+    return "0" if said == {"0"} else "off (ARCHIVE_AFTER_DAYS: 0)" if "0" in said else "off"
 
 
 def _list(forms: Iterable[str]) -> str:

@@ -220,13 +220,30 @@ def test_a_deploy_writes_nothing_that_a_running_function_does_not_read(stage: St
     ask(**ON)  # nothing runs yet
     stage.deploy("one", *NAMES)
     ask()
-    with pytest.raises(CanNot, match="does not read what SHORT_RECORDS would write: deploy with that off"):
-        ask(SHORT_RECORDS="on")
+    for name, off in (("SHORT_RECORDS", "off"), ("ARCHIVE_AFTER_DAYS", "0")):
+        with pytest.raises(CanNot, match=rf"does not read what {name} would write: deploy with that {off} \("):
+            ask(**{name: ON[name]})
+    with pytest.raises(CanNot, match=r"deploy with that off \(ARCHIVE_AFTER_DAYS: 0\) \("):
+        ask(**ON)
     stage.deploy("two", *NAMES, reads=forms.read_here())
     ask(SHORT_RECORDS="on")
     monkeypatch.setattr(forms, "written_here", lambda: ("Invoice 1",))
     with pytest.raises(CanNot, match="does not read what Invoice 1 would write"):
         ask()
+
+
+def test_a_setting_that_is_not_allowed_is_told(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything runs, too, and where it is a function's own."""
+    said = "a setting of stage prod is not allowed: ARCHIVE_AFTER_DAYS is 'off'; it has to be a whole number of at least 0"
+    with pytest.raises(CanNot, match=said):
+        forms.demand_readers(STAGE, versions.fetch(stage.bucket, STAGE), (), OFF | {"ARCHIVE_AFTER_DAYS": "off"})
+    for content in ("one", "two"):
+        stage.deploy(content, *NAMES)
+    variables = {"STAGE": STAGE, **OFF, "ARCHIVE_AFTER_DAYS": "off"}
+    stage.functions.update_function_configuration(FunctionName=NAMES[0], Environment={"Variables": variables})
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
+    assert capsys.readouterr().err == f"{said}\n"
+    assert {code for code, _ in stage.runs().values()} == {checksum("two")}
 
 
 def test_a_version_before_all_forms_is_silent_about_them(stage: Stage) -> None:
