@@ -32,9 +32,9 @@ from infra.stage_settings import declared, differences, of_stage, one_region
 
 UNCHECKED = (
     *("deploy", "rollback", "delete", "prepare", "gateway", "mappings", "start-functions", "platform"),
-    *("stop-functions", "revoke", "stop-payments"),
+    *("stop-functions", "revoke", "stop-payments", "package"),
 )
-"""Deploying itself, and what must not wait for a deploy that went wrong."""
+"""Deploying itself, what must not wait for a deploy that went wrong, and what asks AWS nothing."""
 GROUPS = (
     *(deploying, deployment, platform, migrating, merchants, networks, node_secrets),
     *(custody, payments, treasury, books, restoring, put_back),

@@ -18,6 +18,7 @@ from chalicelib.settings import STAGES, VARIABLES, Settings
 from chalicelib.wiring import parts
 from infra import chalice, cli, stage_settings
 from infra.cli import main
+from infra.deployment import code
 from infra.local import repairs
 from infra.stage_settings import declared, differences, of_stage
 from tests.deploy.declared import function_names, function_settings
@@ -135,6 +136,27 @@ def test_what_must_not_wait_for_a_deploy_is_not_refused(
         assert "than config.json" not in capsys.readouterr().err
     assert main(["--stage", "prod", "keys", "mch_x"]) == 1
     assert "gateway-prod has another ADDRESSES_MODE than config.json" in capsys.readouterr().err
+
+
+def test_a_package_is_written_without_asking_aws(
+    config: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever functions have, and without a region or credentials."""
+    config()
+    (tmp_path / ".chalice").mkdir()
+    (tmp_path / "config.json").rename(tmp_path / ".chalice" / "config.json")
+    monkeypatch.setattr(stage_settings.declared, "__defaults__", (None, tmp_path / ".chalice" / "config.json"))
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
+        archive.writestr("app.py", "")
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setattr(code, "PROJECT", tmp_path)
+    monkeypatch.setattr(chalice.Packager, "create_deployment_package", lambda *_: str(tmp_path / "packed.zip"))
+    assert main(["--stage", "prod", "package"]) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out == "packed.zip: 0.0 MB, 0.0 MB unzipped\n"
 
 
 def test_a_setting_of_one_function_is_refused(config: Callable[..., None], functions: Callable[..., None]) -> None:
