@@ -18,6 +18,7 @@ all the while, and no property of a table changes, since its key is given by the
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,12 @@ from infra.deployment.template_nodes import (
     KEEPING,
     KEY_TYPES,
     applies,
+    compose,
+    content,
+    members,
     named,
     of,
+    pairs,
     policy_of,
     properties_of,
     resources,
@@ -110,25 +115,47 @@ def stand(keys: Stack, kms: Any, stage: str, money: Callable[[], str | None], te
 
 def taken_away(keys: Stack, text: str) -> list[str]:
     """What a template of keys takes from those that use them: keys and aliases that it does not have, which leave the stack, and
-    what the policies of its keys allow no more. Changes nothing. Raises botocore's ClientError."""
+    what the policies of its keys allow no more, or only under other conditions, or deny. Whether other conditions are wider or
+    narrower is not looked at. Changes nothing. Raises botocore's ClientError."""
     held = keys.holds() if keys.state() else {}
     if not held or (before := keys.template()).strip() == text.strip():
         return []
     known, stands = resources(text), resources(before)
     gone = [f"{logical} ({kind})" for logical, kind in sorted(held.items()) if logical not in known]
     return gone + [
-        f"{action} of {sid} in {logical}"
+        f"{said} in {logical}"
         for logical in sorted(held.keys() & known.keys() & stands.keys())
-        for sid, action in sorted(_allowed(stands[logical]) - _allowed(known[logical]))
+        for said in sorted(_lost(_Policy.of(stands[logical]), _Policy.of(known[logical])))
     ]
 
 
-def _allowed(key: Any) -> set[tuple[str, str]]:
-    """Statement and action of all that a key's policy allows."""
-    policy = of(properties_of(key), "KeyPolicy")
-    every = [] if policy is None else of(policy, "Statement").value
-    found = [(of(each, "Sid").value, of(each, "Action").value) for each in every if of(each, "Effect").value == "Allow"]
-    return {(sid, action) for sid, said in found for action in ([said] if isinstance(said, str) else [one.value for one in said])}
+@dataclass(frozen=True, slots=True)
+class _Policy:
+    """What a key's policy says of each action, and in the name of which statement."""
+
+    allows: Mapping[tuple[str, Any], str]
+    denies: Mapping[tuple[str, Any], str]
+
+    @classmethod
+    def of(cls, key: Any) -> _Policy:
+        policy = of(properties_of(key), "KeyPolicy")
+        said: dict[str, dict[tuple[str, Any], str]] = {"Allow": {}, "Deny": {}}
+        for statement in () if policy is None else members(of(policy, "Statement")):
+            parts = dict(pairs(statement))
+            sid, effect = (str(getattr(parts.pop(name, None), "value", "")) for name in ("Sid", "Effect"))
+            actions = members(parts.pop("Action", None) or compose("all others"))  # of a statement with NotAction
+            rest = frozenset((name, content(part)) for name, part in parts.items())
+            said[effect] |= {(str(action.value), rest): sid or "a statement without Sid" for action in actions}
+        return cls(said["Allow"], said["Deny"])
+
+
+def _lost(before: _Policy, after: _Policy) -> set[str]:
+    still = {(action, sid) for (action, _), sid in after.allows.items()}
+    lost = {(action, sid) for (action, rest), sid in before.allows.items() if (action, rest) not in after.allows}
+    denied = {(action, sid) for (action, rest), sid in after.denies.items() if (action, rest) not in before.denies}
+    return {f"{action} of {sid}{' as it was' * ((action, sid) in still)}" for action, sid in lost} | {
+        f"{action}, by the denial of {sid}," for action, sid in denied
+    }
 
 
 def outside(kms: Any, stage: str, inside: Collection[str]) -> dict[str, Standing]:

@@ -118,6 +118,20 @@ def of(node: Any, name: str) -> Any:
     return next((value for key, value in pairs(node) if key == name), None)
 
 
+def members(node: Any) -> list[Any]:
+    """The members of a list; of one member that stands without a list, that."""
+    return node.value if isinstance(node, yaml.SequenceNode) else [node]
+
+
+def content(node: Any) -> Any:
+    """What a node says, however it is written: to compare, functions of CloudFormation too."""
+    if isinstance(node, yaml.MappingNode):
+        return node.tag, frozenset((key, content(value)) for key, value in pairs(node))
+    if isinstance(node, yaml.SequenceNode):
+        return node.tag, tuple(map(content, node.value))
+    return node.tag, node.value
+
+
 def plain(node: Any) -> Any:
     """A node without functions of CloudFormation, as Python has it."""
     return None if node is None else yaml.safe_load(yaml.serialize(node))

@@ -245,6 +245,26 @@ def test_prepare_alone_refuses_keys_that_lose_something(
     taken_away.demand_nothing_taken(boto3, stack.bucket, STAGE)
 
 
+def test_rights_that_keys_narrow_or_deny_are_seen(stack: Stack) -> None:
+    """Whatever a statement is called, and however it is written."""
+    text = key_stack.KEYS.read_text()
+    keys = Stack(boto3.client("cloudformation"), stack.bucket, f"gateway-{STAGE}-keys")
+    encrypts = "Action:\n              - kms:Encrypt\n              - kms:GenerateDataKey\n"
+    for old, new, lost in (
+        ("purpose: deposit-seed", "purpose: none", ["kms:Decrypt of OperatorOpensSeed as it was"]),
+        ("${Stage}-deliver_slow", "${Stage}-other", ["kms:Decrypt of DeliverOpens as it was"]),
+        (encrypts, "NotAction: kms:Put*\n", ["kms:Encrypt of OperatorEncrypts", "kms:GenerateDataKey of OperatorEncrypts"]),
+        ("- Sid: OperatorOpensSeed\n            Effect: Allow", "- Effect: Deny",
+         ["kms:Decrypt of OperatorOpensSeed", "kms:Decrypt, by the denial of a statement without Sid,"]),
+        ("- Sid: OperatorEncrypts", "- Sid: Encrypting", []),
+        (encrypts, "Action: ['kms:Encrypt', \"kms:GenerateDataKey\", kms:Sign]\n", []),
+    ):  # fmt: skip
+        assert text.count(old) == 1, old
+        assert key_stack.taken_away(keys, text.replace(old, new)) == [
+            f"{each} in {'WebhooksKey' if 'Deliver' in each else 'DataKey'}" for each in lost
+        ]
+
+
 def test_prepare_alone_refuses_a_checkout_that_does_not_read_what_is_stored(
     stack: Stack, capsys: pytest.CaptureFixture[str]
 ) -> None:
