@@ -29,22 +29,29 @@ def wrong(iam: Any, found: Standing, stage: str, project: Path) -> Iterator[str]
     for name, wanted in policies.items():
         if (function := found.functions.get(name)) is None:
             continue
-        try:
-            said = [*_rights(iam, function.role, wanted), *_others(iam, function.role)]
-        except ClientError as error:
-            why = {"NoSuchEntity": "has no policy of that name", "AccessDenied": f"can not be looked at: {error}"}
-            if (refused := error.response["Error"]["Code"]) not in why:
-                raise
-            said = [why[refused]]
-        yield from (f"{name}: its role {function.role} {line}" for line in said)
+        said = [*_said(_rights(iam, function.role, wanted)), *_said(_others(iam, function.role))]
+        yield from (f"{name}: its role {function.role} {line}" for line in dict.fromkeys(said))
+
+
+def _said(lines: Iterator[str]) -> Iterator[str]:
+    """The lines, and why there is not more to say."""
+    try:
+        yield from lines
+    except ClientError as error:
+        why = {"NoSuchEntity": "does not exist", "AccessDenied": f"can not be looked at: {error}"}
+        if (refused := error.response["Error"]["Code"]) not in why:
+            raise
+        yield why[refused]
 
 
 def _rights(iam: Any, role: str, wanted: dict[str, Any]) -> Iterator[str]:
     """Against the function's policy file: Chalice names a role's one policy as the role."""
-    stands = iam.get_role_policy(RoleName=role, PolicyName=role)["PolicyDocument"]
-    beside = [each for each in iam.list_role_policies(RoleName=role)["PolicyNames"] if each != role]
+    named = iam.list_role_policies(RoleName=role)["PolicyNames"]
+    beside = [each for each in named if each != role]
     beside += [each["PolicyName"] for each in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]]
-    if stands != wanted:
+    if role not in named:
+        yield "has no policy of that name"
+    elif iam.get_role_policy(RoleName=role, PolicyName=role)["PolicyDocument"] != wanted:
         yield "has other rights than its policy file says"
     if beside:
         yield f"has rights of {', '.join(beside)} beside"

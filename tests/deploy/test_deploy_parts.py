@@ -344,6 +344,9 @@ def test_the_check_says_who_else_may_take_a_role_and_what_bounds_it(account: Non
     assert said(lambda_alone) == said(written) == []
     somebody = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::210987654321:root"}, "Action": "sts:AssumeRole"}
     both = {**lambda_alone, "Principal": {"Service": ["lambda.amazonaws.com", "ec2.amazonaws.com"]}}
+    iam.delete_role_policy(RoleName=name, PolicyName=name)
+    assert len(said(somebody)) == 2, "who may take it is said where its policy is gone, too"
+    iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=json.dumps(policies(PROJECT, STAGE)[name]))
     for statements in ([lambda_alone, somebody], [somebody], [both]):
         (line,) = said(*statements)
         assert line.startswith(
