@@ -129,6 +129,18 @@ def plan(session: Any, stage: str) -> Iterator[str]:
         yield f"  API Gateway of this account and region writes no logs yet: it gets the role {ROLE} for it"
 
 
+def makes_role(session: Any, stage: str) -> bool:
+    """Whether `settle` will make a role. Changes nothing. Raises botocore's ClientError, CanNot for settings that are none."""
+    if not of_stage(stage).access_log or _role(session.client("apigateway")):
+        return False
+    iam = session.client("iam")
+    try:
+        iam.get_role(RoleName=ROLE)
+    except iam.exceptions.NoSuchEntityException:
+        return True
+    return False
+
+
 def _words(wanted: Platform) -> str:
     log = f"an access log of {wanted.access_log_days} days" if wanted.access_log else "no access log"
     return f"{wanted.throttle_rate} requests a second, {wanted.throttle_burst} at once, {log}"

@@ -6,14 +6,13 @@ Concurrency is `function_settings.demand_room`'s. What can not be met by a few d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
 from chalicelib.settings import APP
 from infra.commands.common import CanNot
-from infra.deployment import standing
+from infra.deployment import gateway_stage, standing
 from infra.deployment.platform_settings import of_stage
 from infra.deployment.standing import Standing
 
@@ -41,8 +40,8 @@ class Room(NamedTuple):
 
 def demand(session: Any, stage: str, found: Standing) -> list[str]:
     """Lines about what is near its end. Raises CanNot where something of a deploy could not be made, botocore's ClientError."""
-    lines, missing = list(_throttle(session.client("apigateway"), stage)), list[str]()
-    for look in (_code, _roles, _rules):
+    lines, missing = list[str](), list[str]()
+    for look in (_throttle, _code, _roles, _rules):
         try:
             room = look(session, stage, found)
         except ClientError as error:
@@ -50,7 +49,9 @@ def demand(session: Any, stage: str, found: Standing) -> list[str]:
                 raise
             lines.append(f"a quota was not looked at: {error}")
             continue
-        if room is not None and room.used + room.needed > room.limit:
+        if isinstance(room, str):
+            lines.append(room)
+        elif room is not None and room.used + room.needed > room.limit:
             missing.append(str(room))
     if missing:
         raise CanNot(f"{'; '.join(missing)}. Nothing was changed")
@@ -74,14 +75,15 @@ def _code(session: Any, stage: str, found: Standing) -> Room | None:
 
 
 def _roles(session: Any, stage: str, found: Standing) -> Room | None:
-    """Each function has a role, API Gateway's logs one more; 1,000 in an account.
+    """Each function has a role, API Gateway's logs one more where nobody made it yet; 1,000 in an account.
 
     https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetAccountSummary.html
     """
     if not (new := _new(stage, found)):
         return None
+    needed = new + gateway_stage.makes_role(session, stage)
     told = session.client("iam").get_account_summary()["SummaryMap"]
-    return Room("roles", new + 1, told["Roles"], told["RolesQuota"], _request("iam", "L-FE177D64", "us-east-1"))
+    return Room("roles", needed, told["Roles"], told["RolesQuota"], _request("iam", "L-FE177D64", "us-east-1"))
 
 
 def _rules(session: Any, stage: str, found: Standing) -> Room | None:
@@ -112,18 +114,19 @@ def _applied(session: Any, service: str, code: str, default: int) -> int:
         return default
 
 
-def _throttle(gateway: Any, stage: str) -> Iterator[str]:
-    """The account's bounds of requests, for all of its APIs together: 10,000 a second, in smaller regions 2,500.
+def _throttle(session: Any, stage: str, found: Standing) -> str | None:
+    """A line about the account's bounds of requests, for all of its APIs together: 10,000 a second, in smaller regions 2,500.
 
     https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
     """
-    told, wanted = gateway.get_account().get("throttleSettings", {}), of_stage(stage)
+    told, wanted = session.client("apigateway").get_account().get("throttleSettings", {}), of_stage(stage)
     rate, burst = told.get("rateLimit", wanted.throttle_rate), told.get("burstLimit", wanted.throttle_burst)
-    if rate < wanted.throttle_rate or burst < wanted.throttle_burst:
-        yield (
-            f"API Gateway lets {rate:.0f} requests a second and {burst} at once through to all APIs of the account, fewer than the"
-            f" {wanted.throttle_rate} and {wanted.throttle_burst} of config.json's platform: {_request('apigateway', 'L-8A5B8E43')}"
-        )
+    if rate >= wanted.throttle_rate and burst >= wanted.throttle_burst:
+        return None
+    return (
+        f"API Gateway lets {rate:.0f} requests a second and {burst} at once through to all APIs of the account, fewer than the"
+        f" {wanted.throttle_rate} and {wanted.throttle_burst} of config.json's platform: {_request('apigateway', 'L-8A5B8E43')}"
+    )
 
 
 def _request(service: str, code: str, region: str = "") -> str:

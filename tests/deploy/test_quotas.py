@@ -48,10 +48,12 @@ def test_packages(session: Any, monkeypatch: pytest.MonkeyPatch, free: int, fits
 
 @pytest.mark.parametrize(("others", "fits"), [(1000 - FUNCTIONS - 1, True), (1000 - FUNCTIONS, False)])
 def test_roles(session: Any, monkeypatch: pytest.MonkeyPatch, others: int, fits: bool) -> None:
-    """One more than functions: API Gateway's logs have theirs."""
+    """One more than functions: API Gateway's logs have theirs, where it is not made yet."""
     monkeypatch.setattr(AccountSummary, "_roles", property(lambda self: others), raising=False)
     assert session.client("iam").get_account_summary()["SummaryMap"]["Roles"] == others
     expect(session, fits, f"{FUNCTIONS + 1} more roles needed, and the account has {others} of 1000")
+    session.client("iam").create_role(RoleName="gateway-access-log", AssumeRolePolicyDocument='{"Version": "2012-10-17"}')
+    expect(session, True, "")
 
 
 @pytest.mark.parametrize(("others", "fits"), [(100 - RULES, True), (100 - RULES + 1, False)])
@@ -80,11 +82,21 @@ def test_what_stands_is_not_asked_for(session: Any, monkeypatch: pytest.MonkeyPa
     assert quotas.demand(session, STAGE, stands) == []
 
 
-def test_what_may_not_be_looked_at_is_told(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    denied = {"Error": {"Code": "AccessDenied", "Message": "not authorized to perform: iam:GetAccountSummary"}}
-    answer(monkeypatch, "GetAccountSummary", ClientError(denied, "GetAccountSummary"))
-    (line,) = quotas.demand(session, STAGE, NOTHING)
-    assert line.startswith("a quota was not looked at: ") and "iam:GetAccountSummary" in line
+@pytest.mark.parametrize(
+    ("operation", "code", "right", "told"),
+    [
+        ("GetAccountSummary", "AccessDenied", "iam:GetAccountSummary", 1),
+        ("GetAccount", "AccessDeniedException", "apigateway:GET", 2),  # of requests, and of roles: which is set for logs
+    ],
+)
+def test_what_may_not_be_looked_at_is_told(
+    session: Any, monkeypatch: pytest.MonkeyPatch, operation: str, code: str, right: str, told: int
+) -> None:
+    denied = {"Error": {"Code": code, "Message": f"not authorized to perform: {right}"}}
+    answer(monkeypatch, operation, ClientError(denied, operation))
+    said = quotas.demand(session, STAGE, NOTHING)
+    assert len(said) == told
+    assert all(line.startswith("a quota was not looked at: ") and right in line for line in said)
 
 
 def test_requests_that_the_account_lets_through(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
