@@ -70,7 +70,12 @@ class Way:
 
     def _wait(self) -> None:
         names = index_steps.table_names(self.text, self.stage)
-        index_steps.wait_for_tables(self.dynamodb, names, self.tell, self.main.wait)
+
+        def pause(seconds: float) -> None:
+            self.main.demand()  # in hours the lock may be lost
+            self.main.wait(seconds)
+
+        index_steps.wait_for_tables(self.dynamodb, names, self.tell, pause)
 
 
 def taken_away(main: Stack, dynamodb: Any, text: str, stage: str) -> list[str]:

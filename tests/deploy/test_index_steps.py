@@ -15,6 +15,7 @@ from infra.deploy import TEMPLATE, create_stack
 from infra.deployment import index_steps
 from infra.deployment.index_steps import Index, Standing, steps, table_of, wait_for_tables, way
 from infra.deployment.stack import Stack
+from infra.deployment.taken_away import Way
 from infra.local import repairs
 from tests.deploy.template_text import Loader
 
@@ -116,6 +117,17 @@ class Dynamo:
         state = "CREATING" if self.left >= 0 else "ACTIVE"
         index = {"IndexName": "by_time", "IndexStatus": state, "KeySchema": [], "Projection": {}}
         return {"Table": {"TableStatus": "ACTIVE", "AttributeDefinitions": [], "GlobalSecondaryIndexes": [index]}}
+
+
+def test_nobody_waits_hours_for_a_stack_that_is_not_his_any_more() -> None:
+    def lost() -> None:
+        raise CanNot("the lock was taken over")
+
+    waited = list[float]()
+    way = Way(Stack(None, None, "gateway-prod", waited.append, demand=lost), Dynamo(9**9), TEMPLATE.read_text(), "prod", print)  # type: ignore[arg-type]
+    with pytest.raises(CanNot, match="the lock was taken over"):
+        way.go({})
+    assert waited == []
 
 
 def test_the_next_step_waits_until_an_index_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
