@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -455,6 +456,7 @@ def test_chalice_by_hand_ends_where_the_lock_is_lost(account: None, tmp_path: Pa
         said = {id(each): f"Creating lambda function: {each.params['name']}\n" for each in calls}
         Executor(Aws(), cli.UI()).execute(Plan(calls, said))  # type: ignore[arg-type]
 
+    shutil.copytree(PROJECT / ".chalice", tmp_path / ".chalice", ignore=shutil.ignore_patterns("deploy*"))
     monkeypatch.setattr(code, "recording", kept)
     monkeypatch.setattr(cli.deploy, "callback", deploy)
     monkeypatch.setattr(cli, "UI", cli.UI)  # put back behind the test
