@@ -35,7 +35,7 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     on = forms.switched_on(stage, declared(stage, config=project / ".chalice" / "config.json"))
     rights = policies(project, stage)
     reads, writes, platform = forms.read_here(), forms.written_here(), lambda_platform.declared(project, stage)
-    versions.note_written(bucket, stage, {*writes, *on})
+    versions.begin(bucket, stage, {*writes, *on})
     with recording(session, bucket, lock, project) as made:
         chalice(project, lock, tell)
     running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]

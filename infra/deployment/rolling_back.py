@@ -26,10 +26,8 @@ def preview(functions: Mapping[str, Function], known: Versions, target: Version)
     running = sorted({each.version for each in functions.values()})
     lines = [f"functions run {', '.join(running)}", f"back to {target.code} of {target.at}: code and rights; settings stay"]
     if known.goal == target.code:
-        lines.append(
-            f"  the last rollback went there, and nothing was deployed since: this ends it. --to CODE for another version of"
-            f" {kept.listed(known)}"
-        )
+        lines.append("  the last rollback went there: this ends it")
+    lines.append(f"  --to CODE for another version of {kept.listed(known)}")
     if target.runtime and any(_other_runtime(each, target) for each in functions.values()):
         lines.append(f"  for {target.runtime}: each function fails for some seconds, between its code and its runtime")
     lines += [f"  {name} stays: that version does not have it" for name in sorted(functions.keys() - target.rights.keys())]
@@ -45,8 +43,8 @@ def roll_back(
     is remembered until the next deploy. Raises CanNot where the lock is lost, botocore's ClientError.
     """
     before = kept.fetch(lock.bucket, lock.stage)
-    if before.goal != target.code:
-        before = kept.store(lock.bucket, lock.stage, replace(before, goal=target.code))
+    if (before.goal, before.begun) != (target.code, None):
+        before = kept.store(lock.bucket, lock.stage, replace(before, goal=target.code, begun=None))
     client, iam, changed = session.client("lambda"), session.client("iam"), []
     for name, rights in sorted(target.rights.items()):
         function = functions.get(name)

@@ -48,12 +48,13 @@ class Version:
 @dataclass(frozen=True, slots=True)
 class Versions:
     """Those of a stage, the newest last. `goal` is the one that the last rollback goes to, or went to, until the next deploy: who
-    sees one fail can not tell whether it was done. `written` are the forms of records that versions have written, or were about to;
-    `etag` is that of what was read."""
+    sees one fail can not tell whether it was done. `begun` is the one that ran before a deploy that did not come to its end.
+    `written` are the forms of records that versions have written, or were about to; `etag` is that of what was read."""
 
     known: tuple[Version, ...] = ()
     goal: str | None = None
     written: tuple[str, ...] = ()
+    begun: str | None = None
     etag: str | None = None
 
 
@@ -66,23 +67,28 @@ def fetch(bucket: Bucket, stage: str) -> Versions:
             raise
         return Versions()
     content = json.loads(found["Body"].read())
-    return Versions(tuple(map(_read, content["known"])), content["goal"], tuple(content.get("written", ())), found["ETag"])
+    known, written = tuple(map(_read, content["known"])), tuple(content.get("written", ()))
+    return Versions(known, content["goal"], written, content.get("begun"), found["ETag"])
 
 
 def store(bucket: Bucket, stage: str, versions: Versions) -> Versions:
     """Write them in the place of those that were read. Raises botocore's ClientError where others were written meanwhile."""
-    content = {"known": [asdict(each) for each in versions.known], "goal": versions.goal, "written": versions.written}
+    known = [asdict(each) for each in versions.known]
+    content = {"known": known, "goal": versions.goal, "written": versions.written, "begun": versions.begun}
     condition = {"IfMatch": versions.etag} if versions.etag else {"IfNoneMatch": "*"}
     answer = bucket.client.put_object(**bucket.whose, Key=_key(stage), Body=json.dumps(content).encode(), **condition)
     return replace(versions, etag=answer["ETag"])
 
 
-def note_written(bucket: Bucket, stage: str, written: Iterable[str]) -> None:
-    """Remember forms of records before a function can write them: a deploy that is cut leaves records in them. Safe to repeat.
-    Raises botocore's ClientError."""
+def begin(bucket: Bucket, stage: str, written: Iterable[str]) -> None:
+    """Remember, before a deploy changes a function, what ran before it, and the forms of records that it may write: one that is cut
+    leaves records in them, and functions of a code that may be known already. Safe to repeat. Raises botocore's ClientError."""
     before = fetch(bucket, stage)
-    if news := set(written) - set(before.written):
-        store(bucket, stage, replace(before, written=tuple(sorted({*before.written, *news}))))
+    newest = before.known[-1].code if before.known else None
+    forms = tuple(sorted({*before.written, *written}))
+    after = replace(before, goal=None, written=forms, begun=before.begun or before.goal or newest)
+    if after != before:
+        store(bucket, stage, after)
 
 
 def keep(
@@ -106,7 +112,7 @@ def keep(
     codes = [each.code for each in before.known]
     earlier = before.known[: codes.index(version.code)] if version.code in codes else before.known
     kept = (*earlier, version)[-MOST:]
-    store(bucket, stage, replace(before, known=kept, goal=None, written=tuple(sorted({*before.written, *writes}))))
+    store(bucket, stage, replace(before, known=kept, goal=None, begun=None, written=tuple(sorted({*before.written, *writes}))))
     _delete_others(bucket, stage, kept)
 
 
@@ -120,9 +126,10 @@ def forget_after(bucket: Bucket, stage: str, versions: Versions, target: Version
 
 def before(versions: Versions, running: Iterable[str], stage: str, wanted: str | None = None) -> Version:
     """The version to go back to: the one with the code or the time `wanted`; otherwise that of the last rollback, where nothing was
-    deployed since; otherwise the one before what functions run. Raises CanNot where none is kept.
+    deployed since; otherwise what ran before a deploy that did not come to its end, once that has changed a function; otherwise
+    the one before what functions run. Raises CanNot where none is kept.
 
-    What is not known is a deploy that did not come to its end, whose predecessor is the newest that is known.
+    Code that is not known is of a plain `chalice deploy`, whose predecessor is the newest that is known.
     """
     if wanted is not None:
         named = [each for each in versions.known if wanted in (each.code, each.at)]
@@ -130,7 +137,9 @@ def before(versions: Versions, running: Iterable[str], stage: str, wanted: str |
             raise CanNot(f"{len(named)} versions of stage {stage} are {wanted}; kept are {listed(versions)}")
         return named[0]
     if versions.goal is not None:
-        return next(each for each in versions.known if each.code == versions.goal)
+        return _of(versions, versions.goal)
+    if versions.begun is not None and set(running) - {versions.begun}:
+        return _of(versions, versions.begun)
     if versions.known and set(running) - {each.code for each in versions.known}:
         return versions.known[-1]
     places = [place for place, each in enumerate(versions.known) if each.code in set(running)]
@@ -151,6 +160,10 @@ def package_of(folder: Path, code: str) -> Path:
         if _checksum(file.read_bytes()) == code:
             return file
     raise CanNot(f"{folder} does not hold the package that functions run ({code}): somebody deployed meanwhile. Run this again")
+
+
+def _of(versions: Versions, code: str) -> Version:
+    return next(each for each in versions.known if each.code == code)
 
 
 def _read(stored: Mapping[str, Any]) -> Version:

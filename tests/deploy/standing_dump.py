@@ -146,7 +146,8 @@ def _entry(found: record.Resource) -> record.Resource:
 
 def _versions(stage: str) -> dict[str, Any]:
     found = versions.fetch(bucket_of(boto3), stage)
-    return {"known": [[each.code, each.rights] for each in found.known], "goal": found.goal, "written": found.written}
+    known = [[each.code, each.rights] for each in found.known]
+    return {"known": known, "goal": found.goal, "written": found.written, "begun": found.begun}
 
 
 def _indexes(table: str) -> list[str]:

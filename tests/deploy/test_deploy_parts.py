@@ -159,7 +159,7 @@ def test_it_looks_again_once_it_has_the_lock(
 
     def meanwhile(question: str) -> str:
         if what == "a form":
-            versions.note_written(make_bucket(boto3), STAGE, ["Invoice 7"])
+            versions.begin(make_bucket(boto3), STAGE, ["Invoice 7"])
         else:
             monkeypatch.setenv("MOTO_LAMBDA_CONCURRENCY_QUOTA", "10")
         return "y"

@@ -101,8 +101,23 @@ class Stage:
             self.functions.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
             document = json.dumps(rights(content, name)[name])
             self.iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=document)
-        versions.note_written(self.bucket, STAGE, {*writes, *on})
+        versions.begin(self.bucket, STAGE, {*writes, *on})
         versions.keep(self.bucket, STAGE, file, rights(content, *names), platform, reads=reads, writes=writes, migrated=migrated)
+
+    def die_deploying(self, content: str, *names: str) -> None:
+        """A deploy that is cut behind these functions."""
+
+        def dies(*_: Any) -> None:
+            for name in names:
+                self.functions.update_function_code(FunctionName=name, ZipFile=package(content))
+            raise Died
+
+        project, held = self.folder / "project", lock.Lock(self.bucket, STAGE)
+        held.take()
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(Died):
+            patch.setattr(code, "chalice", dies)
+            code.deploy_code(boto3, self.bucket, held, print, project if project.exists() else copy_project(self.folder))
+        held.release()
 
     def runs(self) -> dict[str, tuple[str, str]]:
         """The code and the rights of each function."""
@@ -288,25 +303,15 @@ def test_an_older_checkout_is_not_deployed_over_what_it_does_not_read(stage: Sta
 
 
 def test_what_a_cut_deploy_may_have_written_is_known(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It died behind its first function: no version is kept of it, but its form is."""
-
-    def dies(project: Path, held: lock.Lock, tell: Any) -> None:
-        stage.functions.update_function_code(FunctionName=NAMES[0], ZipFile=package("three"))
-        raise Died
-
     before = forms.read_here()
     stage.deploy("none", *NAMES, reads=before)
     stage.deploy("one", *NAMES, reads=before)
     stage.deploy("two", *NAMES, reads=[*before, "Invoice 1"])
     monkeypatch.setattr(forms, "written_here", lambda: ("Invoice 1",))
-    monkeypatch.setattr(code, "chalice", dies)
-    held = lock.Lock(stage.bucket, STAGE)
-    held.take()
-    with pytest.raises(Died):
-        code.deploy_code(boto3, stage.bucket, held, print, copy_project(tmp_path))
-    held.release()
+    stage.die_deploying("three", NAMES[0])
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     assert {found for found, _ in stage.runs().values()} == {checksum("two")}
     assert further("one") == 1
@@ -403,7 +408,7 @@ def test_a_version_further_is_named(stage: Stage, capsys: pytest.CaptureFixture[
         assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
         assert {code for code, _ in stage.runs().values()} == {checksum("three")}
     said = capsys.readouterr().out
-    assert "the last rollback went there, and nothing was deployed since" in said and f"{second.code} of {second.at}" in said
+    assert "the last rollback went there: this ends it" in said and f"{second.code} of {second.at}" in said
     for _ in range(2):
         assert main(["--stage", STAGE, "rollback", "--yes", "--to", second.code]) == 0
         assert {code for code, _ in stage.runs().values()} == {checksum("two")}
@@ -420,6 +425,48 @@ def test_behind_an_older_version_that_was_deployed_again_nothing_newer_comes_bac
         stage.deploy(content, *NAMES)
     assert [each.code for each in versions.fetch(stage.bucket, STAGE).known] == [checksum("one"), checksum("two")]
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("one")}
+
+
+@pytest.mark.parametrize("cut", [NAMES[:1], NAMES])
+def test_behind_a_cut_deploy_of_an_older_version_what_ran_before_it_comes_back(
+    stage: Stage, cut: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where that was not the newest, but one that a cut rollback was going to; and cut twice."""
+    for content in ("one", "two", "three"):
+        stage.deploy(content, *NAMES, reads=forms.read_here())
+    for _ in range(2):
+        stage.die_deploying("one", *cut)
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("three")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(versions, "forget_after", lambda *_: (_ for _ in ()).throw(CanNot("cut")))
+        assert further("two") == 1
+    stage.die_deploying("one", *cut)
+    capsys.readouterr()
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("two")}
+    assert "the last rollback" not in capsys.readouterr().out
+
+
+def test_a_deploy_that_was_cut_before_its_first_function_changes_not_what_comes_back(stage: Stage) -> None:
+    for content in ("one", "two"):
+        stage.deploy(content, *NAMES, reads=forms.read_here())
+    stage.die_deploying("three")
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("one")}
+
+
+def test_behind_a_plain_deploy_no_rollback_says_that_nothing_was_deployed(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    for content in ("one", "two"):
+        stage.deploy(content, *NAMES)
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    first = capsys.readouterr().out
+    assert f"--to CODE for another version of {checksum('one')}" in first and f", {checksum('two')}" in first
+    for name in NAMES:
+        stage.functions.update_function_code(FunctionName=name, ZipFile=package("three"))
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert "nothing was deployed" not in capsys.readouterr().out
     assert {code for code, _ in stage.runs().values()} == {checksum("one")}
 
 

@@ -268,7 +268,7 @@ def test_rights_that_keys_narrow_or_deny_are_seen(stack: Stack) -> None:
 def test_prepare_alone_refuses_a_checkout_that_does_not_read_what_is_stored(
     stack: Stack, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    versions.note_written(stack.bucket, STAGE, ["Invoice 7"])
+    versions.begin(stack.bucket, STAGE, ["Invoice 7"])
     assert main(["--stage", STAGE, "prepare"]) == 1
     assert "does not read what Invoice 7 has written" in capsys.readouterr().err
 
