@@ -85,13 +85,12 @@ def rollback(args: argparse.Namespace) -> int:
     """
     import boto3
 
-    from infra.deployment import forms, rolling_back
+    from infra.deployment import rolling_back
     from infra.deployment.bucket import bucket_of
     from infra.deployment.lock import locked
 
     bucket = bucket_of(boto3)
     functions, known, target = _target(bucket, args)
-    forms.demand_reads(args.stage, known, functions.values(), target)
     for line in rolling_back.preview(functions, known, target):
         print(line)
     if not args.yes:
@@ -106,13 +105,17 @@ def rollback(args: argparse.Namespace) -> int:
 
 
 def _target(bucket: Bucket, args: argparse.Namespace) -> tuple[Mapping[str, Function], Versions, Version]:
-    """The functions that stand, the versions that are kept, and the one to go back to. Raises CanNot."""
+    """The functions that stand, the versions that are kept, and the one to go back to. Raises CanNot where none may come back."""
     import boto3
 
-    from infra.deployment import standing, versions
+    from infra.deployment import forms, standing, versions
 
     functions, known = standing.look(boto3, args.stage).functions, versions.fetch(bucket, args.stage)
-    return functions, known, versions.before(known, {each.version for each in functions.values()}, args.stage, args.to)
+    target = versions.before(known, {each.version for each in functions.values()}, args.stage, args.to)
+    if not functions:
+        raise CanNot(f"no function of stage {args.stage} stands: deploy brings it back")
+    forms.demand_reads(args.stage, known, functions.values(), target)
+    return functions, known, target
 
 
 def delete(args: argparse.Namespace) -> int:

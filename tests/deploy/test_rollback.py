@@ -470,6 +470,33 @@ def test_behind_a_plain_deploy_no_rollback_says_that_nothing_was_deployed(stage:
     assert {code for code, _ in stage.runs().values()} == {checksum("one")}
 
 
+def test_behind_a_delete_it_refuses(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    for content in ("one", "two"):
+        stage.deploy(content, *NAMES)
+    for name in NAMES:
+        stage.functions.delete_function(FunctionName=name)
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
+    assert capsys.readouterr().err == f"no function of stage {STAGE} stands: deploy brings it back\n"
+    assert versions.fetch(stage.bucket, STAGE).goal is None
+
+
+def test_what_functions_write_is_looked_at_again_once_it_has_the_lock(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody turned a form on while the question stood: the same code, other settings."""
+
+    def meanwhile(prompt: str) -> str:
+        stage.deploy("two", *NAMES, reads=forms.read_here(), on=["PACKED_RECORDS"])
+        return "y"
+
+    stage.deploy("one", *NAMES)
+    stage.deploy("two", *NAMES, reads=forms.read_here())
+    monkeypatch.setattr("builtins.input", meanwhile)
+    assert main(["--stage", STAGE, "rollback"]) == 1
+    assert "does not read what PACKED_RECORDS has written" in capsys.readouterr().err
+    assert {code for code, _ in stage.runs().values()} == {checksum("two")}
+
+
 def test_the_last_versions_are_kept(stage: Stage) -> None:
     for number in range(MOST + 2):
         stage.deploy(str(number), NAMES[0])
