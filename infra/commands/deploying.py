@@ -54,12 +54,16 @@ def deploy(args: argparse.Namespace) -> int:
     if problem := topic_problem(args.stage, args.alarm_topic):
         raise CanNot(problem)
     room = _demand(bucket, args.stage, boto3)
-    for line in (*plan(boto3, bucket, args.stage), *room):
+    said = plan(boto3, bucket, args.stage)
+    for line in (*said, *room):
         print(line)
     if not args.yes:
         ask()
     with locked(make_bucket(boto3), args.stage, _tell) as lock:
         _demand(lock.bucket, args.stage, boto3)  # once more: somebody may have deployed while the question stood
+        if (by_now := plan(boto3, lock.bucket, args.stage)) != said:
+            words = "it would do something else by now, and did nothing: run this again. What is new"
+            raise CanNot("\n".join([words, *(line for line in by_now if line not in said)]))
         _deploy(args, lock, boto3)
     return _end(lock.bucket, args.stage)
 

@@ -175,6 +175,26 @@ def test_it_looks_again_once_it_has_the_lock(
         assert main(words) == 1 and said in capsys.readouterr().err
 
 
+def test_it_does_nothing_that_it_did_not_say(
+    topic: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another checkout deployed while the question stood: its queue would go."""
+
+    def meanwhile(question: str) -> str:
+        template = "Resources:\n  LaterQueue:\n    Type: AWS::SQS::Queue\n"
+        boto3.client("cloudformation").create_stack(StackName=f"gateway-{STAGE}", TemplateBody=template)
+        return "y"
+
+    monkeypatch.setattr("builtins.input", meanwhile)
+    monkeypatch.setattr(deploying, "_deploy", lambda *_: pytest.fail("it began"))
+    words = ["--stage", STAGE, "deploy", "--alarm-topic", topic]
+    assert main(words) == 1
+    said = capsys.readouterr()
+    assert "LaterQueue" not in said.out
+    assert "it would do something else by now" in said.err and "takes away LaterQueue (AWS::SQS::Queue)" in said.err
+    Lock(make_bucket(boto3), STAGE).take()  # it was given back
+
+
 def test_what_a_migration_leaves_fails_no_deploy_and_needs_no_lock(
     account: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
