@@ -88,11 +88,13 @@ def end_stack(
 ) -> list[str]:
     """Take away what `create_stack` kept, once functions need it no more: a line for what went. Safe to repeat, and after a cut.
     `demand` as there.
+    It is noted first with the kept versions that may need it: they do not come back by `rollback`.
 
     Raises botocore's ClientError where AWS refuses, CanNot where the stack does not come to stand.
     """
     import boto3
 
+    from infra.deployment import needs
     from infra.deployment.bucket import bucket_of
     from infra.deployment.stack import Stack
     from infra.deployment.taken_away import Way, let_go, taken_away
@@ -101,6 +103,7 @@ def end_stack(
     main = Stack(aws.client("cloudformation"), bucket_of(aws), stack_name(stage), wait, stage == "prod", demand)
     way = Way(main, aws.client("dynamodb"), TEMPLATE.read_text(), stage, tell)
     gone, left = taken_away(main, way.dynamodb, way.text, stage), let_go(main, way.text)
+    needs.note_gone(main.bucket, stage, gone)
     if gone or left:
         main.stands()  # what another left under way has ended, and its state takes an update
         way.go({})

@@ -11,13 +11,14 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.settings import APP
-from infra import lambda_platform
+from infra import deploy, lambda_platform
 from infra.commands.common import CanNot
-from infra.deployment import forms, record, standing, versions
+from infra.deployment import forms, needs, record, standing, versions
 from infra.deployment.adopt import adopted, short_name
 from infra.deployment.bucket import Bucket
 from infra.deployment.lock import Lock
 from infra.deployment.record import Record, Resource
+from infra.deployment.versions import Version
 from infra.mappings import consumers
 from infra.stage_settings import declared
 
@@ -34,14 +35,15 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     stage = lock.stage
     on = forms.switched_on(stage, declared(stage, config=project / ".chalice" / "config.json"))
     rights = policies(project, stage)
-    reads, writes, platform = forms.read_here(), forms.written_here(), lambda_platform.declared(project, stage)
-    versions.begin(bucket, stage, {*writes, *on})
-    with recording(session, bucket, lock, project) as made:
+    platform, needed = lambda_platform.declared(project, stage), needs.of_template(deploy.TEMPLATE.read_text(), stage)
+    made = Version("", "", rights, forms.read_here(), forms.written_here(), *platform, forms.MIGRATED, needed)
+    versions.begin(bucket, stage, {*made.writes, *on})
+    with recording(session, bucket, lock, project) as recorded:
         chalice(project, lock, tell)
     running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
     package = versions.package_of(project / ".chalice" / "deployments", running)
-    versions.keep(bucket, stage, package, rights, platform, reads=reads, writes=writes, migrated=forms.MIGRATED)
-    return made
+    versions.keep(bucket, stage, package, made)
+    return recorded
 
 
 @contextmanager

@@ -18,7 +18,6 @@ from botocore.exceptions import ClientError
 
 from infra.commands.common import CanNot
 from infra.deployment.bucket import Bucket
-from infra.lambda_platform import Platform
 
 MOST = 5
 """Versions that are kept."""
@@ -29,7 +28,7 @@ class Version:
     """The package's checksum, as Lambda tells it; when it was deployed; the rights of each function, by Lambda's name; the forms of
     records that it reads, and those that it writes whatever the settings say (`forms`); the Python and the processor that the
     package is for, None in versions that were kept before these were; the migrations (`forms.MIGRATED`) that its own records do
-    not need."""
+    not need; what it may need of its stack (`needs`), and what of that was taken away since."""
 
     code: str
     at: str
@@ -39,6 +38,8 @@ class Version:
     runtime: str | None = None
     architecture: str | None = None
     migrated: Sequence[str] = ()
+    needs: Sequence[str] = ()
+    lacks: Sequence[str] = ()
 
     def key(self, stage: str) -> str:
         """Its package in the bucket: each stage has its own, since it deletes those that it does not know any more."""
@@ -91,28 +92,17 @@ def begin(bucket: Bucket, stage: str, written: Iterable[str]) -> None:
         store(bucket, stage, after)
 
 
-def keep(
-    bucket: Bucket,
-    stage: str,
-    package: Path,
-    rights: Mapping[str, dict[str, Any]],
-    platform: Platform,
-    *,
-    reads: Sequence[str] = (),
-    writes: Sequence[str] = (),
-    migrated: Sequence[str] = (),
-) -> None:
-    """Remember what was deployed just now. Those behind it, where it was deployed before, are forgotten as after a rollback: what
-    their functions need may be taken away. Safe to repeat. Raises botocore's ClientError, OSError."""
+def keep(bucket: Bucket, stage: str, package: Path, made: Version) -> None:
+    """Remember what was deployed just now: `made`, with the package's code and the time that it is. Those behind it, where it was
+    deployed before, are forgotten as after a rollback. Safe to repeat. Raises botocore's ClientError, OSError."""
     body, before = package.read_bytes(), fetch(bucket, stage)
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    version = Version(_checksum(body), at, rights, reads, writes, *platform, migrated)
+    version = replace(made, code=_checksum(body), at=datetime.now(UTC).isoformat(timespec="seconds"))
     if not _is_there(bucket, version.key(stage)):
         bucket.client.put_object(**bucket.whose, Key=version.key(stage), Body=body)
     codes = [each.code for each in before.known]
     earlier = before.known[: codes.index(version.code)] if version.code in codes else before.known
     kept = (*earlier, version)[-MOST:]
-    store(bucket, stage, replace(before, known=kept, goal=None, begun=None, written=tuple(sorted({*before.written, *writes}))))
+    store(bucket, stage, replace(before, known=kept, goal=None, begun=None, written=tuple(sorted({*before.written, *made.writes}))))
     _delete_others(bucket, stage, kept)
 
 
@@ -127,10 +117,20 @@ def forget_after(bucket: Bucket, stage: str, versions: Versions, target: Version
 def before(versions: Versions, running: Iterable[str], stage: str, wanted: str | None = None) -> Version:
     """The version to go back to: the one with the code or the time `wanted`; otherwise that of the last rollback, where nothing was
     deployed since; otherwise what ran before a deploy that did not come to its end, once that has changed a function; otherwise
-    the one before what functions run. Raises CanNot where none is kept.
+    the one before what functions run. Raises CanNot where none is kept, or something that it may need is not there any more.
 
     Code that is not known is of a plain `chalice deploy`, whose predecessor is the newest that is known.
     """
+    found = _before(versions, set(running), stage, wanted)
+    if found.lacks:
+        raise CanNot(
+            f"{found.code} of {found.at} does not come back: {', '.join(found.lacks)}, which it may need, was taken away since."
+            f" Check that version out, and deploy it. Others: {listed(versions)}"
+        )
+    return found
+
+
+def _before(versions: Versions, running: set[str], stage: str, wanted: str | None) -> Version:
     if wanted is not None:
         named = [each for each in versions.known if wanted in (each.code, each.at)]
         if len(named) != 1:
@@ -138,11 +138,11 @@ def before(versions: Versions, running: Iterable[str], stage: str, wanted: str |
         return named[0]
     if versions.goal is not None:
         return _of(versions, versions.goal)
-    if versions.begun is not None and set(running) - {versions.begun}:
+    if versions.begun is not None and running - {versions.begun}:
         return _of(versions, versions.begun)
-    if versions.known and set(running) - {each.code for each in versions.known}:
+    if versions.known and running - {each.code for each in versions.known}:
         return versions.known[-1]
-    places = [place for place, each in enumerate(versions.known) if each.code in set(running)]
+    places = [place for place, each in enumerate(versions.known) if each.code in running]
     newest = max(places, default=len(versions.known))
     if newest == 0:
         raise CanNot(f"no version before this one is kept of stage {stage}: check the older one out, and deploy that")
@@ -150,8 +150,8 @@ def before(versions: Versions, running: Iterable[str], stage: str, wanted: str |
 
 
 def listed(versions: Versions) -> str:
-    """Code and time of those that are kept, for the operator."""
-    return ", ".join(f"{each.code} of {each.at}" for each in versions.known) or "none"
+    """Code and time of those that can come back, for the operator."""
+    return ", ".join(f"{each.code} of {each.at}" for each in versions.known if not each.lacks) or "none"
 
 
 def package_of(folder: Path, code: str) -> Path:

@@ -22,7 +22,7 @@ from chalicelib.settings import VARIABLES
 from infra import stage_settings
 from infra.cli import main
 from infra.commands.common import CanNot
-from infra.deployment import code, forms, lock, rolling_back, standing, versions
+from infra.deployment import code, forms, lock, needs, rolling_back, standing, versions
 from infra.deployment.bucket import Bucket, make_bucket
 from infra.deployment.code import PROJECT, policies
 from infra.deployment.standing import declared
@@ -77,6 +77,7 @@ class Stage:
         writes: Sequence[str] = (),
         on: Sequence[str] = (),
         migrated: Sequence[str] = (),
+        needed: Sequence[str] = (),
         silent: bool = False,
     ) -> None:
         """`on`: the settings that are; the others are off, or not there where the function is `silent` about them."""
@@ -102,7 +103,8 @@ class Stage:
             document = json.dumps(rights(content, name)[name])
             self.iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=document)
         versions.begin(self.bucket, STAGE, {*writes, *on})
-        versions.keep(self.bucket, STAGE, file, rights(content, *names), platform, reads=reads, writes=writes, migrated=migrated)
+        made = Version("", "", rights(content, *names), reads, writes, *platform, migrated, needed)
+        versions.keep(self.bucket, STAGE, file, made)
 
     def die_deploying(self, content: str, *names: str) -> None:
         """A deploy that is cut behind these functions."""
@@ -497,6 +499,29 @@ def test_what_functions_write_is_looked_at_again_once_it_has_the_lock(
     assert {code for code, _ in stage.runs().values()} == {checksum("two")}
 
 
+def test_a_version_that_lost_what_it_may_need_does_not_come_back(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a hotfix of the one before, say, whose template does not have the newer one's queue. An alarm is needed by none."""
+    queue, index, alarm = "TicksQueue (AWS::SQS::Queue)", "index by_day of gateway-prod-records", "Late (AWS::CloudWatch::Alarm)"
+    stage.deploy("silent", *NAMES)  # as an older checkout kept it: nobody knows what it needs
+    stage.deploy("one", *NAMES, needed=["WorkTable (AWS::DynamoDB::Table)", alarm])
+    stage.deploy("two", *NAMES, needed=[queue, index])
+    stage.deploy("mended", *NAMES, needed=[index])
+    for _ in range(2):
+        needs.note_gone(stage.bucket, STAGE, [queue, index, alarm])
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
+    said = capsys.readouterr().err
+    assert f"{checksum('two')} of " in said and f"does not come back: {queue}, {index}, which it may need, was taken away" in said
+    assert said.count(checksum("two")) == 1 and f"{checksum('one')} of " in said, "those that can come back are named"
+    assert further("silent") == 1 and f"{queue}, {index}, which" in capsys.readouterr().err
+    assert {code for code, _ in stage.runs().values()} == {checksum("mended")}
+    assert further("one") == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("one")}
+    stage.deploy("two", *NAMES, needed=[queue, index])  # brings them again
+    stage.deploy("three", *NAMES)
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("two")}
+
+
 def test_the_last_versions_are_kept(stage: Stage) -> None:
     for number in range(MOST + 2):
         stage.deploy(str(number), NAMES[0])
@@ -524,7 +549,7 @@ def test_another_stages_versions_take_no_package_away(stage: Stage, tmp_path: Pa
     stage.deploy("two", *NAMES)
     for content in ("one", *map(str, range(MOST))):
         (tmp_path / "demo.zip").write_bytes(package(content))
-        versions.keep(stage.bucket, "demo", tmp_path / "demo.zip", {}, NOW)
+        versions.keep(stage.bucket, "demo", tmp_path / "demo.zip", Version("", "", {}))
     assert checksum("one") not in {each.code for each in versions.fetch(stage.bucket, "demo").known}
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     assert {code for code, _ in stage.runs().values()} == {checksum("one")}

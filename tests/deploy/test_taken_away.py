@@ -22,11 +22,12 @@ from infra import deploy
 from infra.cli import main
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, create_stack, end_stack
-from infra.deployment import index_steps, key_stack, plan, taken_away, versions
+from infra.deployment import index_steps, key_stack, needs, plan, taken_away, versions
 from infra.deployment.bucket import bucket_of
 from infra.deployment.lock import Lock, locked
 from infra.deployment.stack import Stack
 from infra.deployment.template_nodes import compose, of, pairs
+from infra.deployment.versions import Version
 from infra.local import repairs
 from tests.deploy.importing import stand_in
 from tests.deploy.made_functions import make_function
@@ -176,6 +177,32 @@ def lose(held: Lock, after: int, patch: pytest.MonkeyPatch) -> None:
             held.renew()
 
     patch.setattr(Stack, "update", updating)
+
+
+@pytest.mark.parametrize("command", ["deploy", "prepare"])
+def test_what_goes_is_noted_before_with_the_versions_that_may_need_it(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """No function stands, so that `prepare` takes away, too: of what ran last as well, which the next deploy's rollback finds."""
+    text = TEMPLATE.read_text()
+    index = index_steps.wanted(text, STAGE)[f"gateway-{STAGE}-records"][0].name
+    fewer = older(text, index)
+    package, templates = tmp_path / "a.zip", (fewer, text) if command == "prepare" else (fewer, text, fewer)
+    for number, template in enumerate(templates):
+        package.write_text(str(number))
+        versions.keep(stack.bucket, STAGE, package, Version("", "", {}, needs=needs.of_template(template, STAGE)))
+    use(monkeypatch, tmp_path / "template.yaml", fewer)
+    before = stands(stack)
+    with monkeypatch.context() as cut:
+        cut.setattr(Stack, "update", lambda *_: (_ for _ in ()).throw(CanNot("cut")))
+        if command == "prepare":
+            assert main(["--stage", STAGE, "prepare"]) == 1
+        else:
+            with pytest.raises(CanNot, match="cut"):
+                end_stack(STAGE)
+    assert stands(stack) == before
+    lacking = [list(each.lacks) for each in versions.fetch(stack.bucket, STAGE).known]
+    assert lacking == [[], [GONE, f"index {index} of gateway-{STAGE}-records"], []][: len(templates)]
 
 
 def test_a_table_that_would_be_deleted_is_kept(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
