@@ -29,21 +29,34 @@ AGAIN = "what was done stays; run this again to go on"
 def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], None], project: Path) -> list[Resource]:
     """Deploy the project with Chalice to the stage whose lock is held; the record afterwards.
 
-    What stands and is not recorded is adopted first. Raises CanNot where Chalice fails, the lock is lost or two APIs serve the
-    stage; botocore's ClientError.
+    Records of an older version have to be migrated anew behind it (`migrating.reopen`). What stands and is not recorded is adopted
+    first. Raises CanNot where Chalice fails, the lock is lost or two APIs serve the stage; botocore's ClientError.
     """
-    stage = lock.stage
-    on = forms.switched_on(stage, declared(stage, config=project / ".chalice" / "config.json"))
-    rights = policies(project, stage)
-    platform, needed = lambda_platform.declared(project, stage), needs.of_template(deploy.TEMPLATE.read_text(), stage)
-    made = Version("", "", rights, forms.read_here(), forms.written_here(), *platform, forms.MIGRATED, needed)
-    versions.begin(bucket, stage, {*made.writes, *on})
-    with recording(session, bucket, lock, project) as recorded:
+    with deploying(session, bucket, lock, project, migrating=True) as recorded:
         chalice(project, lock, tell)
+    return recorded
+
+
+@contextmanager
+def deploying(session: Any, bucket: Bucket, lock: Lock, project: Path, *, migrating: bool = False) -> Iterator[list[Resource]]:
+    """What goes round Chalice's deploy, whoever runs it: `recording`, and before it what may be written, behind it the version, for
+    `rollback`. `migrating`: what an older version wrote is migrated anew behind it.
+
+    Raises CanNot where a function that runs would not read what this checkout writes, and as `recording`.
+    """
+    stage, needed = lock.stage, needs.of_template(deploy.TEMPLATE.read_text(), lock.stage)
+    rights, wanted = policies(project, stage), declared(stage, config=project / ".chalice" / "config.json")
+    known, functions = versions.fetch(bucket, stage), standing.look(session, stage).functions.values()
+    forms.demand_readers(stage, known, functions, wanted)
+    migrated = forms.MIGRATED if migrating or not forms.older_ran(known, functions) else ()
+    platform = lambda_platform.declared(project, stage)
+    made = Version("", "", rights, forms.read_here(), forms.written_here(), *platform, migrated, needed)
+    versions.begin(bucket, stage, {*made.writes, *forms.switched_on(stage, wanted)})
+    with recording(session, bucket, lock, project) as recorded:
+        yield recorded
     running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
     package = versions.package_of(project / ".chalice" / "deployments", running)
     versions.keep(bucket, stage, package, made)
-    return recorded
 
 
 @contextmanager

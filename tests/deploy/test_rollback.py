@@ -16,10 +16,13 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
+from chalice.cli import deploy as deploy_command
+from click.testing import CliRunner, Result
 from moto import mock_aws
 
 from chalicelib.settings import VARIABLES
 from infra import stage_settings
+from infra.chalice import go_on_with_what_stands
 from infra.cli import main
 from infra.commands.common import CanNot
 from infra.deployment import code, forms, lock, needs, rolling_back, standing, versions
@@ -120,6 +123,25 @@ class Stage:
             patch.setattr(code, "chalice", dies)
             code.deploy_code(boto3, self.bucket, held, print, project if project.exists() else copy_project(self.folder))
         held.release()
+
+    def deploy_by_hand(self, content: str, *names: str) -> Result:
+        """`python -m infra.chalice deploy`, but for what Chalice does to functions: here their code alone changes."""
+        project = self.folder / "project"
+        if not project.exists():
+            copy_project(self.folder)
+
+        def run(**_: Any) -> None:
+            for name in names:
+                self.functions.update_function_code(FunctionName=name, ZipFile=package(content))
+            file = project / ".chalice" / "deployments" / f"{content}.zip"
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(package(content))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(deploy_command, "callback", run)
+            go_on_with_what_stands()
+            obj = {"project_dir": str(project), "debug": False}
+            return CliRunner().invoke(deploy_command, ["--stage", STAGE], obj=obj)
 
     def runs(self) -> dict[str, tuple[str, str]]:
         """The code and the rights of each function."""
@@ -428,6 +450,38 @@ def test_behind_an_older_version_that_was_deployed_again_nothing_newer_comes_bac
     assert [each.code for each in versions.fetch(stage.bucket, STAGE).known] == [checksum("one"), checksum("two")]
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     assert {code for code, _ in stage.runs().values()} == {checksum("one")}
+
+
+def test_a_deploy_by_hand_is_known_as_another_one(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it writes, what it goes back to, and that it was behind the last rollback."""
+    before, after = forms.read_here(), (*forms.read_here(), "Invoice 1")
+    stage.deploy("none", *NAMES, reads=before)
+    for content in ("one", "two"):
+        stage.deploy(content, *NAMES, reads=after)
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    monkeypatch.setattr(forms, "written_here", lambda: ("Invoice 1",))
+    monkeypatch.setattr(forms, "read_here", lambda: after)
+    done = stage.deploy_by_hand("three", *NAMES)
+    assert done.exit_code == 0, done.output
+    known = versions.fetch(stage.bucket, STAGE)
+    assert [each.code for each in known.known] == [checksum(content) for content in ("none", "one", "three")]
+    assert (known.goal, known.begun, known.known[-1].reads) == (None, None, list(after))
+    assert known.known[-1].rights == policies(stage.folder / "project", STAGE)
+    assert forms.older_ran(known, standing.look(boto3, STAGE).functions.values()), "nothing that older ones wrote was migrated"
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("one")}
+    assert further("none") == 1
+    assert "does not read what Invoice 1 has written, which stays" in capsys.readouterr().err
+
+
+def test_a_deploy_by_hand_writes_nothing_that_a_running_function_does_not_read(stage: Stage) -> None:
+    stage.deploy("one", *NAMES)
+    done = stage.deploy_by_hand("two", *NAMES)
+    assert done.exit_code == 1 and "does not read what ARCHIVE_AFTER_DAYS" in done.output
+    assert {code for code, _ in stage.runs().values()} == {checksum("one")}
+    assert versions.fetch(stage.bucket, STAGE).written == ()
 
 
 @pytest.mark.parametrize("cut", [NAMES[:1], NAMES])
