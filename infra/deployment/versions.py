@@ -94,13 +94,17 @@ def begin(bucket: Bucket, stage: str, written: Iterable[str]) -> None:
 
 def keep(bucket: Bucket, stage: str, package: Path, made: Version) -> None:
     """Remember what was deployed just now: `made`, with the package's code and the time that it is. Those behind it, where it was
-    deployed before, are forgotten as after a rollback. Safe to repeat. Raises botocore's ClientError, OSError."""
+    deployed before, and those behind the one that ran before it are forgotten as after a rollback. Safe to repeat.
+
+    Raises botocore's ClientError, OSError.
+    """
     body, before = package.read_bytes(), fetch(bucket, stage)
     version = replace(made, code=_checksum(body), at=datetime.now(UTC).isoformat(timespec="seconds"))
     if not _is_there(bucket, version.key(stage)):
         bucket.client.put_object(**bucket.whose, Key=version.key(stage), Body=body)
     codes = [each.code for each in before.known]
-    earlier = before.known[: codes.index(version.code)] if version.code in codes else before.known
+    end = codes.index(before.begun) + 1 if before.begun else len(codes)
+    earlier = before.known[: codes.index(version.code)] if version.code in codes[:end] else before.known[:end]
     kept = (*earlier, version)[-MOST:]
     store(bucket, stage, replace(before, known=kept, goal=None, begun=None, written=tuple(sorted({*before.written, *made.writes}))))
     _delete_others(bucket, stage, kept)

@@ -505,6 +505,18 @@ def test_behind_a_cut_deploy_of_an_older_version_what_ran_before_it_comes_back(
     assert "the last rollback" not in capsys.readouterr().out
 
 
+def test_behind_a_cut_rollback_and_a_deploy_nothing_comes_back_that_was_left(stage: Stage) -> None:
+    for content in ("one", "two", "three"):
+        stage.deploy(content, *NAMES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rolling_back, "_update", lambda *_: (_ for _ in ()).throw(CanNot("cut")))
+        assert main(["--stage", STAGE, "rollback", "--yes"]) == 1
+    stage.deploy("four", *NAMES)
+    assert [each.code for each in versions.fetch(stage.bucket, STAGE).known] == [checksum(each) for each in ("one", "two", "four")]
+    assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
+    assert {code for code, _ in stage.runs().values()} == {checksum("two")}
+
+
 def test_a_deploy_that_was_cut_before_its_first_function_changes_not_what_comes_back(stage: Stage) -> None:
     for content in ("one", "two"):
         stage.deploy(content, *NAMES, reads=forms.read_here())
