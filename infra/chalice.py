@@ -176,7 +176,7 @@ def go_on_with_what_stands() -> None:
 
         from infra.deployment.bucket import make_bucket
         from infra.deployment.chalice_client import Told
-        from infra.deployment.code import deploying
+        from infra.deployment.code import recording
         from infra.deployment.lock import locked
 
         stage, deployed = given["stage"], [each for each in STAGES if each != "local"]
@@ -186,7 +186,7 @@ def go_on_with_what_stands() -> None:
             session = boto3.Session(profile_name=given["profile"])
             with (
                 locked(make_bucket(session), stage, click.echo) as lock,
-                deploying(session, lock.bucket, lock, Path(context.obj["project_dir"])),
+                recording(session, lock.bucket, lock, Path(context.obj["project_dir"])),
             ):
                 cli.UI = functools.partial(Told, lock, click.echo)  # type: ignore[assignment,attr-defined]
                 run(**given)

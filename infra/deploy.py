@@ -48,11 +48,11 @@ def create_stack(
     """
     import boto3
 
-    from infra.deployment import index_steps, key_stack, retained
+    from infra.deployment import index_steps, key_stack, needs, retained
     from infra.deployment.bucket import make_bucket
     from infra.deployment.platform_settings import of_stage
     from infra.deployment.stack import Stack
-    from infra.deployment.taken_away import Way
+    from infra.deployment.taken_away import Way, taken_away
 
     aws = session or boto3
     bucket, formation, real = make_bucket(aws, wait), aws.client("cloudformation"), stage == "prod"
@@ -61,6 +61,8 @@ def create_stack(
     stands, days = main.stands(), str(of_stage(stage).access_log_days)
     given = {"Stage": stage, "AlarmTopic": alarm_topic, "TablesKeyArn": None, "AccessLogDays": days}
     way = Way(main, aws.client("dynamodb"), text, stage, tell)
+    if stands and not keep:
+        needs.note_gone(bucket, stage, taken_away(main, way.dynamodb, text, stage), deployed=False)
     if stands and key_stack.held(main):
         key_stack.let_go(main, way.steps(keep)[0], {**given, "TablesKeyArn": key_stack.arn_of(kms, stage)}, tell)
     keys = Stack(formation, bucket, key_stack.name_of(stage), wait, real, demand)
@@ -88,9 +90,9 @@ def end_stack(
 ) -> list[str]:
     """Take away what `create_stack` kept, once functions need it no more: a line for what went. Safe to repeat, and after a cut.
     `demand` as there.
-    It is noted first with the kept versions that may need it: they do not come back by `rollback`.
 
     Raises botocore's ClientError where AWS refuses, CanNot where the stack does not come to stand.
+    What goes is noted first with the kept versions that may need it: they do not come back by `rollback`.
     """
     import boto3
 

@@ -32,7 +32,7 @@ def prepare(args: argparse.Namespace) -> int:
     import boto3
 
     from infra.deploy import topic_problem
-    from infra.deployment import needs, record
+    from infra.deployment import record
     from infra.deployment.bucket import make_bucket
     from infra.deployment.code import PROJECT, adopt
     from infra.deployment.lock import locked
@@ -42,7 +42,6 @@ def prepare(args: argparse.Namespace) -> int:
         raise CanNot(problem)
     with locked(make_bucket(boto3), args.stage, print) as lock:
         demand_nothing_taken(boto3, lock.bucket, args.stage)
-        needs.note_gone_of_all(boto3, lock.bucket, args.stage)
         code = prepare_stage(args, lock.demand)
         if args.stage != "local" and (resources := adopt(boto3, lock.bucket, args.stage, PROJECT)[1]):
             record.write_file(record.file_of(PROJECT, args.stage), resources)

@@ -32,17 +32,17 @@ def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], 
     Records of an older version have to be migrated anew behind it (`migrating.reopen`). What stands and is not recorded is adopted
     first. Raises CanNot where Chalice fails, the lock is lost or two APIs serve the stage; botocore's ClientError.
     """
-    with deploying(session, bucket, lock, project, migrating=True) as recorded:
+    with recording(session, bucket, lock, project, migrating=True) as recorded:
         chalice(project, lock, tell)
     return recorded
 
 
 @contextmanager
-def deploying(session: Any, bucket: Bucket, lock: Lock, project: Path, *, migrating: bool = False) -> Iterator[list[Resource]]:
-    """What goes round Chalice's deploy, whoever runs it: `recording`, and before it what may be written, behind it the version, for
+def recording(session: Any, bucket: Bucket, lock: Lock, project: Path, *, migrating: bool = False) -> Iterator[list[Resource]]:
+    """What goes round Chalice's deploy, whoever runs it: the record, before it what may be written, and behind it the version, for
     `rollback`. `migrating`: what an older version wrote is migrated anew behind it.
 
-    Raises CanNot where a function that runs would not read what this checkout writes, and as `recording`.
+    Raises CanNot where a function that runs would not read what this checkout writes, and as `_sharing`.
     """
     stage, needed = lock.stage, needs.of_template(deploy.TEMPLATE.read_text(), lock.stage)
     rights, wanted = policies(project, stage), declared(stage, config=project / ".chalice" / "config.json")
@@ -52,7 +52,7 @@ def deploying(session: Any, bucket: Bucket, lock: Lock, project: Path, *, migrat
     platform = lambda_platform.declared(project, stage)
     made = Version("", "", rights, forms.read_here(), forms.written_here(), *platform, migrated, needed)
     versions.begin(bucket, stage, {*made.writes, *forms.switched_on(stage, wanted)})
-    with recording(session, bucket, lock, project) as recorded:
+    with _sharing(session, bucket, lock, project) as recorded:
         yield recorded
     running = session.client("lambda").get_function_configuration(FunctionName=f"{APP}-{stage}")["CodeSha256"]
     package = versions.package_of(project / ".chalice" / "deployments", running)
@@ -60,7 +60,7 @@ def deploying(session: Any, bucket: Bucket, lock: Lock, project: Path, *, migrat
 
 
 @contextmanager
-def recording(session: Any, bucket: Bucket, lock: Lock, project: Path) -> Iterator[list[Resource]]:
+def _sharing(session: Any, bucket: Bucket, lock: Lock, project: Path) -> Iterator[list[Resource]]:
     """Give this checkout the record of what stands, while Chalice deploys it, and share what Chalice has made of that: behind, the
     list has it.
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from infra.deployment import index_steps, versions
 from infra.deployment.bucket import Bucket
-from infra.deployment.stack import Stack
-from infra.deployment.taken_away import taken_away
 from infra.deployment.template_nodes import resources, type_of
 from infra.deployment.versions import Version
 
@@ -28,7 +25,7 @@ def of_template(text: str, stage: str) -> list[str]:
 
 def note_gone(bucket: Bucket, stage: str, gone: Iterable[str], *, deployed: bool = True) -> None:
     """Remember with each version what is about to be taken away of what it may need, before it is. `deployed`: the newest is, with
-    the template that takes it away. Safe to repeat. Raises botocore's ClientError."""
+    the template that takes it away; `prepare` does it where no function stands. Safe to repeat. Raises botocore's ClientError."""
     if not (lost := {each for each in gone if not each.endswith(_ALARM)}):
         return
     before = versions.fetch(bucket, stage)
@@ -36,14 +33,6 @@ def note_gone(bucket: Bucket, stage: str, gone: Iterable[str], *, deployed: bool
     after = (*(_without(each, lost) for each in others), *before.known[len(others) :])
     if after != before.known:
         versions.store(bucket, stage, replace(before, known=after))
-
-
-def note_gone_of_all(session: Any, bucket: Bucket, stage: str) -> None:
-    """The same for `prepare` alone, which takes away what its template does not have where no function stands."""
-    from infra.deploy import TEMPLATE, stack_name
-
-    main = Stack(session.client("cloudformation"), bucket, stack_name(stage))
-    note_gone(bucket, stage, taken_away(main, session.client("dynamodb"), TEMPLATE.read_text(), stage), deployed=False)
 
 
 def _without(version: Version, lost: set[str]) -> Version:

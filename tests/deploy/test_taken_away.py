@@ -179,6 +179,18 @@ def lose(held: Lock, after: int, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stack, "update", updating)
 
 
+def test_a_table_that_would_be_deleted_is_kept(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but its policy keeps a table that leaves its stack, and somebody may have changed that by hand."""
+    text = TEMPLATE.read_text()
+    careless = text.replace("DeletionPolicy: RetainExceptOnCreate\n", "DeletionPolicy: Delete\n")
+    stack.update(careless, {})
+    use(monkeypatch, tmp_path / "template.yaml", older(text, without=["LedgerTable"]))
+    before = stands(stack)
+    with pytest.raises(CanNot, match=r"would delete LedgerTable, .* Nothing was changed"):
+        create_stack(STAGE, keep=True, tell=lambda line: None)
+    assert (stands(stack), stack.template()) == (before, careless)
+
+
 @pytest.mark.parametrize("command", ["deploy", "prepare"])
 def test_what_goes_is_noted_before_with_the_versions_that_may_need_it(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
@@ -203,18 +215,6 @@ def test_what_goes_is_noted_before_with_the_versions_that_may_need_it(
     assert stands(stack) == before
     lacking = [list(each.lacks) for each in versions.fetch(stack.bucket, STAGE).known]
     assert lacking == [[], [GONE, f"index {index} of gateway-{STAGE}-records"], []][: len(templates)]
-
-
-def test_a_table_that_would_be_deleted_is_kept(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but its policy keeps a table that leaves its stack, and somebody may have changed that by hand."""
-    text = TEMPLATE.read_text()
-    careless = text.replace("DeletionPolicy: RetainExceptOnCreate\n", "DeletionPolicy: Delete\n")
-    stack.update(careless, {})
-    use(monkeypatch, tmp_path / "template.yaml", older(text, without=["LedgerTable"]))
-    before = stands(stack)
-    with pytest.raises(CanNot, match=r"would delete LedgerTable, .* Nothing was changed"):
-        create_stack(STAGE, keep=True, tell=lambda line: None)
-    assert (stands(stack), stack.template()) == (before, careless)
 
 
 def test_prepare_alone_refuses_it_while_functions_stand(
