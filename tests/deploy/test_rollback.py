@@ -400,7 +400,7 @@ def test_after_a_cut_it_goes_on_to_the_same_version(stage: Stage, monkeypatch: p
     )
     at, last = 0, False
     while not last:
-        at += 1 if FULL else 5
+        at += 1 if FULL else 11
         for content, platform in (("none", NOW), (f"one{at}", BEFORE), (f"two{at}", NOW)):
             stage.deploy(content, *NAMES, platform=platform)
         cutter.set(at, how, when)
