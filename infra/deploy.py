@@ -89,10 +89,9 @@ def end_stack(
     demand: Callable[[], None] = lambda: None,
 ) -> list[str]:
     """Take away what `create_stack` kept, once functions need it no more: a line for what went. Safe to repeat, and after a cut.
-    `demand` as there.
+    What goes is noted first with the kept versions that may need it: they do not come back by `rollback`. `demand` as there.
 
     Raises botocore's ClientError where AWS refuses, CanNot where the stack does not come to stand.
-    What goes is noted first with the kept versions that may need it: they do not come back by `rollback`.
     """
     import boto3
 

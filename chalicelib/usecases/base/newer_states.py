@@ -3,9 +3,8 @@
 The store refuses to save them and to close their work. What is sent without saving anything asks here first.
 
 A list of records is read by `known_of`, or by `each_of` where None would be taken for a record that is gone, or where what the
-record holds (a nonce, coins, credited money) has to stay held; by `each_readable` where an archived one may be among them, of which
-the object can be lost. `Store.get_many`, which fails as a whole, is right where nothing may
-be decided without one of them.
+record holds (a nonce, coins, credited money) has to stay held; by `each_readable` where an archived one, whose object can be lost,
+may be among them. `Store.get_many`, which fails as a whole, is right where nothing may be decided without one of them.
 """
 
 from __future__ import annotations
