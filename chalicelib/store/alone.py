@@ -18,9 +18,9 @@ from chalicelib.store.newer import attributes_after
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable, Unstorable
 
-KINDS = ("Turn", "DepositBlock")
-"""Records that are often saved by themselves, and by few workers: the lease of an endpoint is, twice for each of its batches, and
-the row of a block, once."""
+KINDS = ("Turn", "DepositBlock", "LogClaim")
+"""Records that are often saved by themselves, and by few workers: the lease of an endpoint is, twice for each of its batches, the row
+of a block, once, and the claim of a transaction's logs, once."""
 _MANY = 25  # items in one BatchWriteItem
 _TRIES = 6
 _Call = Callable[[str, dict[str, Any]], dict[str, Any]]
