@@ -19,8 +19,8 @@ from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable, Unstorable
 
 KINDS = ("Turn", "DepositBlock", "LogClaim")
-"""Records that are often saved by themselves, and by few workers: the lease of an endpoint is, twice for each of its batches, the row
-of a block, once, and the claim of a transaction's logs, once."""
+"""Records that are often saved by themselves, and by few workers: the lease of an endpoint is, twice for each of its batches, the
+row of a block, once, and the claim of a transaction's logs, once."""
 _MANY = 25  # items in one BatchWriteItem
 _TRIES = 6
 _Call = Callable[[str, dict[str, Any]], dict[str, Any]]

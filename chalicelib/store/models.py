@@ -22,7 +22,7 @@ from chalicelib.domain.work import Work
 from chalicelib.settings import Settings
 from chalicelib.store import brevity, codec
 from chalicelib.store.indexes import indexed_attributes
-from chalicelib.store.newer import NOTHING, Newer, Place, Unknown, text_with_unknown, update_over
+from chalicelib.store.newer import NOTHING, AsRead, Newer, Place, Unknown, text_with_unknown, update_over
 from chalicelib.store.schema import where_is
 from chalicelib.usecases.ports.failures import TooNew, Unavailable
 
@@ -235,7 +235,7 @@ class Models:
         if where.stub is not None:  # it may be a stub that is written over: of these attributes it has none
             values = {**unknown.attributes, **values}
             known = (*known, *(name for name in unknown.attributes if name not in known))
-        return update_over(place[0], known, values)
+        return update_over(place[0], known, values, _stub_as_read(record))
 
     def demand_work(self, work: Work) -> None:
         """Raises TooNew, with an alarm, for an obligation that is left to a newer version: its record is in a state of that one."""
@@ -326,6 +326,14 @@ class Models:
         if "archives" in codec.hints(kind):
             return dataclasses.replace(found, archives=(name, *(found.archives or ())))
         return found
+
+
+def _stub_as_read(record: Any) -> AsRead | None:
+    """What the stub may be that `record` is saved over: none, or the one that it was read from. A stub has its record's version;
+    one that came since is of an object that the record does not name, and would be named by nobody."""
+    if where_is(type(record)).stub is None or "archives" not in codec.hints(type(record)):
+        return None
+    return ARCHIVE, next(iter(record.archives or ()), None)
 
 
 @cache

@@ -33,6 +33,8 @@ Place = tuple[str, str, str]
 """Table, pk and sk of an item."""
 Attributes = Mapping[str, dict[str, Any]]
 """Of an item, in DynamoDB's JSON."""
+AsRead = tuple[str, str | None]
+"""An attribute of an item and its text, None where it was not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,22 +187,30 @@ def _identity(element: Any) -> Any:
 
 
 @lru_cache(maxsize=1_000)
-def _expression(known: tuple[str, ...], set_: frozenset[str]) -> tuple[str, str, dict[str, str]]:
+def _expression(known: tuple[str, ...], set_: frozenset[str], as_read: AsRead | None) -> tuple[str, str, dict[str, str]]:
     """The update that sets `set_` and removes what else is `known`, its condition, and the names in both."""
     sets = [f"#{n} = :{n}" for n, name in enumerate(known) if name in set_]
     removed = [f"#{n}" for n, name in enumerate(known) if name not in set_]
     update = f"SET {', '.join(sets)}" + (f" REMOVE {', '.join(removed)}" if removed else "")
-    return update, f"#{known.index('version')} = :before", {f"#{n}": name for n, name in enumerate(known)}
+    condition = f"#{known.index('version')} = :before"
+    if as_read is not None:
+        place = f"#{known.index(as_read[0])}"
+        same = "" if as_read[1] is None else f" OR {place} = :read"
+        condition += f" AND (attribute_not_exists({place}){same})"
+    return update, condition, {f"#{n}": name for n, name in enumerate(known)}
 
 
-def update_over(table: str, known: tuple[str, ...], item: Attributes) -> dict[str, Any]:
+def update_over(table: str, known: tuple[str, ...], item: Attributes, as_read: AsRead | None = None) -> dict[str, Any]:
     """The part of a transaction that stores the item of a record over that of its version before, where that is there.
 
-    `known` names all attributes that such items may have, but those of the key.
+    `known` names all attributes that such items may have, but those of the key. `as_read`: one that may have come in between
+    without another version, so that it has to be absent, or as it was read.
     """
     set_ = frozenset(item) - {"pk", "sk"}
-    update, condition, names = _expression(known, set_)
+    update, condition, names = _expression(known, set_, as_read)
     values = {f":{n}": item[name] for n, name in enumerate(known) if name in set_}
+    if as_read is not None and as_read[1] is not None:
+        values[":read"] = {"S": as_read[1]}
     return {
         "TableName": table,
         "Key": {"pk": item["pk"], "sk": item["sk"]},
