@@ -78,12 +78,13 @@ def same_payment(known: Deposit, seen: Deposit) -> bool:
 
 def anew(known: Deposit, seen: Deposit) -> Deposit:
     """`seen` in the place of `known`, which the chain now tells otherwise. Of its decisions only the grey-listed sender is kept,
-    where it is the same sender."""
+    where it is the same sender. Its archives have postings of before."""
     listed = GREY_LISTED in known.flags and known.sender == seen.sender
     return replace(
         seen,
         flags=(*seen.flags, GREY_LISTED) if listed else seen.flags,
         round=known.round,
         emitted=known.emitted,
+        archives=known.archives,
         version=version_after(known),
     )
