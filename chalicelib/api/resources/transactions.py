@@ -191,7 +191,7 @@ def _of_address(ctx: Ctx, query: ListQuery) -> Answer:
     known = ctx.services.addresses.find(ctx.tenant, named)
     if known.invoice_id is None:
         return _listed_at(ctx, query, known.address, covered(ctx))
-    archived = _archived(ctx, known.invoice_id)
+    archived = [each for each in _archived(ctx, known.invoice_id) if each.address == known.address]
     if not archived:
         return _listed_at(ctx, query, known.address)
     store = ctx.services.store

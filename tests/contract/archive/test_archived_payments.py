@@ -221,3 +221,25 @@ def test_closing_postings_are_proved_by_the_archive(attic: Attic) -> None:
     assert "the archive says" in wrong
     store.commit([Delete(ClosingPosting, closings[0].key)])
     store.commit([Save(replace(closings[0], version=1))])
+
+
+def test_each_address_of_an_invoice_has_its_own(attic: Attic) -> None:
+    """The payer chose another coin, and paid by the first choice."""
+    offers = [{"coin": "usdt", "network": "ethereum"}, {"coin": "btc", "network": "bitcoin"}]
+    made = attic.post("/v1/invoices", {"fiatAmount": "300", "fiatCurrency": "USD", "accept": offers}).json
+    addresses = []
+    for offer in offers:
+        chosen = attic.stack.call("POST", f"/v1/pay/{made['id']}/choice", json=offer)
+        assert chosen.status == 200, chosen.body
+        addresses.append(chosen.json["address"])
+    attic.pay(addresses[0], "300", "usdt")
+    attic.mine()
+    attic.turn()
+
+    def listed() -> list[int]:
+        return [len(attic.get(f"/v1/transactions/address/{each}")["data"]) for each in addresses]
+
+    assert listed() == [1, 0]
+    attic.a_year_later()
+    assert attic.archive() == 1
+    assert listed() == [1, 0]
