@@ -15,7 +15,7 @@ FEES = 10
 @dataclass(frozen=True, slots=True)
 class SlotShortage:
     """The hot wallet `wallet` (public spelling), which comes nearest, is to have `units` of `asset` beside its part of the floor.
-    The last payout that waited said so, `at` milliseconds since 1970."""
+    The last payout that waited said so, `at` milliseconds since 1970; of several, the one that needs least."""
 
     network: NetworkId
     asset: AssetId

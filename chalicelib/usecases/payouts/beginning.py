@@ -15,7 +15,7 @@ from chalicelib.domain.addresses.addresses import Wallet, floor_part
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.versions import version_after
-from chalicelib.domain.withdrawals.slot_shortages import FEES, SlotShortage
+from chalicelib.domain.withdrawals.slot_shortages import FEES, LASTS_MS, SlotShortage
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal, ended
 from chalicelib.usecases.base.current_wallets import hot_wallets
 from chalicelib.usecases.base.outbox import News
@@ -171,15 +171,20 @@ class PayoutBeginning:
 
     def _shortage(self, network: Network, wallets: Sequence[Wallet], needs: Needs | None) -> SlotShortage | None:
         """What the treasury is asked to move between several hot wallets: the rest of the amount to the one that has most of the
-        coin, or coins for its fees where that is what it lacks."""
+        coin, or coins for its fees where that is what it lacks. None where a payout that needs less is to have it first: one that
+        no hot wallets can fill must not keep the others waiting."""
         if needs is None or len(wallets) < 2:
             return None
         best = max(wallets, key=lambda wallet: (self._booked(network, wallet, needs.coin), -wallet.slot))
-        asset, units = needs.coin.asset, needs.units
-        if self._booked(network, best, needs.coin) >= units + needs.floor:
-            asset, units = needs.native.asset, FEES * needs.fee
-        known = self._store.get(SlotShortage, network=network.id, asset=asset)
-        return SlotShortage(network.id, asset, best.address, units, self._parts.clock.now_ms(), version_after(known))
+        coin, units, floor = needs.coin, needs.units, needs.floor
+        if self._booked(network, best, coin) >= units + floor:
+            coin, units, floor = needs.native, FEES * needs.fee, needs.floor_of_fees
+        known, now = self._store.get(SlotShortage, network=network.id, asset=coin.asset), self._parts.clock.now_ms()
+        if known is not None and known.units < units and now - known.at <= LASTS_MS:
+            target = next((wallet for wallet in wallets if wallet.address == known.wallet), None)
+            if target is not None and self._booked(network, target, coin) < known.units + floor:
+                return None
+        return SlotShortage(network.id, coin.asset, best.address, units, now, version_after(known))
 
     def _booked(self, network: Network, wallet: Wallet, coin: Coin) -> int:
         return ledger_balance(self._store, self._parts.rules, network, wallet.address, coin.asset).units

@@ -302,6 +302,24 @@ def test_a_payout_larger_than_every_slot_waits_for_a_move_between_them(shop: Sho
     assert suspected(shop) == []
 
 
+def test_a_payout_that_no_wallets_can_fill_keeps_no_other_waiting(shop: Shop) -> None:
+    """It is covered by money in cold storage. Housekeeping takes both up, the larger one last, before the poll plans moves."""
+    shop.credit("40", "eth")
+    for _ in range(3):
+        shop.turn()
+        shop.mine()
+    asked, first, _ = larger_than_each(shop)
+    large = shop.withdraw("30")
+    for _ in range(5):
+        shop.stack.drain(only=("relay", "payout"), hurry=True)
+        shop.stack.drain(only=("poll_ethereum",), rounds=1)
+        shop.mine()
+        shop.wait(THIRST)
+        shop.stack.drain(only=("housekeeping",), rounds=1)
+    assert ended(shop, asked) == [("confirmed", first)]
+    assert (shop.withdrawal(large)["status"], shop.record(large).pending_reason) == ("pending", "liquidity")
+
+
 def test_withdrawals_that_lack_a_fee_and_are_cancelled_do_not_spend_it_without_bound(shop: Shop) -> None:
     """A merchant asks for what the fullest wallet has, which lacks the fee, and cancels once a move is planned: again and again."""
     asked, first, second = larger_than_each(shop)
