@@ -240,15 +240,19 @@ SECTIONS: dict[str, Section] = {
     "nodes": (("node_latency",), node_latency),
     "local": (("local_reads",), local),
     "throughput": (("throughput",), tables),
+    "archive": (("archive",), tables),
     "growth": (("growth",), tables),
 }
 """Benches whose output, one after the other, makes the table, and how."""
+LIMITED_BY = ("throughput", "deliveries", "archive")
+"""The tables that `limits` is computed from."""
 
 
 def section(name: str) -> str:
     """The table `name`. Raises Unknown."""
     if name == "limits":
-        return limits.table(limits.facts(between(PAGE.read_text(encoding="utf-8"), "throughput")))
+        text = PAGE.read_text(encoding="utf-8")
+        return limits.table(limits.facts(*(between(text, of) for of in LIMITED_BY)))
     benches, shaped = SECTIONS[name]
     return shaped("\n".join(printed(bench) for bench in benches))
 
@@ -262,7 +266,7 @@ def main() -> int:
             if name == "growth":
                 growth_plot.PICTURE.write_text(growth_plot.drawn(between(text, name)), encoding="utf-8")
             PAGE.write_text(text, encoding="utf-8")
-        except (Unknown, ValueError, subprocess.TimeoutExpired) as error:
+        except (Unknown, ValueError, LookupError, subprocess.TimeoutExpired) as error:
             failed.append(f"{name} is not renewed: {error}")
     if not sys.argv[1:]:  # all that there is: the others have no table
         shown = {bench for benches, _ in SECTIONS.values() for bench in benches}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from random import Random
 from statistics import fmean
@@ -9,7 +10,7 @@ from statistics import fmean
 import pytest
 
 from tests.bench import limits, page
-from tests.bench.costs import Cost
+from tests.bench.costs import TABLE, Cost, parsed
 from tests.bench.limits import Facts
 
 REQUESTS = """                        CPU  botocore     ours  calls    floor  x floor   (milliseconds, medians)
@@ -85,7 +86,20 @@ PRINTED: dict[Callable[[str], str], tuple[str, str]] = {
         "|EVM, native coin|0.9|0.06|1.2|",
     ),
 }
-MODEL = "|case|singles|8 groups|first|\n|---|---|---|---|\n|200/s, 100 merchants|9;6|154;152|x|\n|50/s, one merchant|9;6|54;37|x|\n"
+MODEL = (
+    "|a payment's|CPU ms|\n|---|---|\n|detection alone|3.9|\n\n"
+    "|case|singles|8 groups|first|\n|---|---|---|---|\n|200/s, 100 merchants|9;6|154;152|x|\n|50/s, one merchant|9;6|54;37|x|\n"
+)
+SENT = (
+    "|endpoints x due, answer|CPU ms|at the function's memory/s|\n|---|---|---|\n|1 x 300, 100 ms|2|156|\n|200 x 1, 100 ms|5|54|\n"
+)
+AWAY = "|function|payments/s|\n|---|---|\n|archive|21|\n"
+
+
+def known() -> Facts:
+    """As the page stands."""
+    text = page.PAGE.read_text(encoding="utf-8")
+    return limits.facts(*(page.between(text, name) for name in page.LIMITED_BY))
 
 
 def test_tables_that_a_bench_prints_itself_are_taken_as_they_are() -> None:
@@ -133,28 +147,81 @@ def test_every_table_has_its_place_on_the_page_and_its_bench() -> None:
     for name, (benches, _) in page.SECTIONS.items():
         assert page.between(text, name)
         assert all((page.BENCH / f"bench_{bench}.py").exists() for bench in benches)
-    assert "|**" in limits.table(limits.facts(page.between(text, "throughput")))
+    assert "|**" in limits.table(known())
 
 
 def test_the_narrowest_limit_of_each_volume_is_the_first_bottleneck() -> None:
-    known = Facts({"work": 80.0, "records": 40.0, "events": 18.0}, network=150.0, merchant=50.0, wallet=6.0, topups=2.0)
-    rows = limits.limits(known)
+    facts = Facts(
+        {"work": 80.0, "records": 40.0, "events": 18.0},
+        network=150.0, merchant=50.0, wallet=6.0, topups=2.0, deliveries=5_000.0, archived=20.0,
+    )  # fmt: skip
+    rows = limits.limits(facts)
     used = {row.name.partition(":")[0]: row.used(1_000_000) for row in rows}
     assert used["new table `work`"] == pytest.approx(80 * 57.87 / 4_000, rel=1e-3)
     assert used["`evt#<tenant>`"] == pytest.approx(18 * 0.05 * 57.87 / 1_000, rel=1e-3)
     assert used["`expiry#`, `deposit#<network>`"] == pytest.approx(4 * 0.5 * 57.87 / 1_000, rel=1e-3)
     assert used["one hot wallet's withdrawals"] == pytest.approx(limits.WITHDRAWN * 0.5 * 57.87 / 6, rel=1e-3)
     assert used["wallet `topup`, mean"] == pytest.approx(limits.TOPPED_UP * 0.5 * 11.574 / 2, rel=1e-3), "without the peak"
-    assert used["collections, mean"] == pytest.approx(500_000 / 41_000) and used["consolidations, mean"] > used["collections, mean"]
-    assert used["archive, mean"] == pytest.approx(1_000_000 / 86_400 / limits.ARCHIVED)
+    assert used["collections, mean"] == pytest.approx(500_000 / (200 * 86_400 / (2 * (12 * 12 + 60))))
+    assert used["consolidations, mean"] == pytest.approx(500_000 / (20 * 80 * 86_400 / (6 * 600 + 60 + 300)))
+    assert used["archive, mean"] == pytest.approx(1_000_000 / 86_400 / 20)
+    assert used["deliveries"] == pytest.approx(5 * 57.87 / 5_000, rel=1e-3)
+    assert used["requests"] == pytest.approx((2 + limits.CHECKOUT) * 57.87 / 10_000, rel=1e-3)
     assert rows[0].name == "consolidations, mean", "work that can wait is compared by its mean, without the peak"
     assert [row.used(1) for row in rows] == sorted((row.used(1) for row in rows), reverse=True)
-    lines = limits.table(known).splitlines()
+    lines = limits.table(facts).splitlines()
     (new,) = [line for line in lines if line.startswith("|new table `work`")]
     assert new.endswith("|116%|||")
     bold = [line for line in lines if "**" in line]
     assert len(bold) == 1 and bold[0].count("**") == 6 and "consolidations" in bold[0]
-    assert limits.facts(MODEL).network == 154.0 and limits.facts(MODEL).merchant == 54.0
+
+
+def test_what_was_measured_is_read_from_the_tables_of_the_page() -> None:
+    facts = limits.facts(MODEL, SENT, AWAY)
+    assert (facts.network, facts.merchant, facts.archived) == (154.0, 54.0, 21.0)
+    assert facts.deliveries == 54 * 100, "so many functions as app.py says"
+    for missing in ((MODEL, "", AWAY), (MODEL, SENT, "")):
+        with pytest.raises(KeyError):
+            limits.facts(*missing)
+
+
+def test_a_table_is_renewed_before_it_is_read() -> None:
+    names = list(page.SECTIONS)
+    assert set(page.LIMITED_BY) < set(names) and "limits" not in names, "it comes after all"
+
+
+def test_a_payers_page_asks_as_often_as_its_script_says() -> None:
+    script = limits.SCRIPT.read_text(encoding="utf-8")
+    assert "/^(pending|partial|confirming)$/.test(shown.status) ? OPEN : SETTLED" in script, "until it is paid"
+    (milliseconds,) = re.findall(r"^const OPEN = (\d+),", script, re.MULTILINE)
+    asked, first, anew = limits.OPEN_S / (int(milliseconds) / 1_000), 1, limits.OPEN_S / 12
+    files = {"checkout.js", "texts.js", "wallets.js", "evm.js", "found_wallets.js", "tron_link.js", "checkout.css", "icon.svg"}
+    assert asked + first + anew == limits.ASKS
+    assert limits.ASKS + len(files) == limits.CHECKOUT
+    assert limits.stated("const OPEN = 1500, A = 1", r"\bOPEN = (\d+)\b") == 1_500
+    for other in ("const CLOSED = 3000", "OPEN = 1; OPEN = 2"):
+        with pytest.raises(ValueError):
+            limits.stated(other, r"\bOPEN = (\d+)\b")
+
+
+def test_the_page_says_what_is_computed() -> None:
+    """Figures in the text of docs/scale.md, rounded as they are there."""
+    text, facts = page.PAGE.read_text(encoding="utf-8"), known()
+    costs = parsed(TABLE.read_text(encoding="utf-8"))
+    minutes, asked = limits.OPEN_S / 60, limits.ASKS * sum(costs["a payer asks for an invoice's state"].reads.values())
+    others = min(limits.collected(one) for one in limits.LIVE.values() if one.family != "utxo" and one.slug != "ethereum")
+
+    def thousands(found: float) -> str:
+        return f"{round(found, -3):,.0f}"
+
+    for said in (
+        f"open {minutes:g} minutes, {limits.ASKS:g} reads, at most {asked:.0f} read units, ${asked * page.READ:.0f} a million",
+        f"(`simulated;1` alone: {sum(limits.paid_invoice(costs).values()):.0f} units, {limits.calls_of_paid_invoice(costs)} calls)",
+        f"{thousands(limits.consolidated(limits.LIVE['bitcoin']))} deposits a day on bitcoin",
+        f"{thousands(limits.collected(limits.LIVE['ethereum']))} a day on ethereum, {thousands(others)} or more on others",
+        f"payouts, {thousands(facts.wallet * limits.DAY)} a day", f"top-ups {thousands(facts.topups * limits.DAY)}:",
+    ):  # fmt: skip
+        assert said in text.replace("\n", " "), said
 
 
 def test_a_wallet_pays_as_fast_as_its_calls_come_one_after_the_other() -> None:
@@ -168,17 +235,18 @@ def test_a_wallet_pays_as_fast_as_its_calls_come_one_after_the_other() -> None:
 
 
 def test_a_paid_invoice_is_its_steps_without_what_a_poll_takes_anyway() -> None:
-    def cost(**writes: float) -> Cost:
-        return Cost({}, writes, {})
+    def cost(calls: int = 1, **writes: float) -> Cost:
+        return Cost({"GetItem": calls}, writes, {})
 
     costs = {
-        "poll: an empty block": cost(chain=10.0),
+        "poll: an empty block": cost(30, chain=10.0),
         "create an invoice": cost(records=99.0),
         "create an invoice, with an endpoint": cost(records=16.0, work=6.0),
-        "poll: a payment is detected, with an endpoint": cost(chain=18.0, work=10.0),
-        "poll: a paid invoice's hour is over, with an endpoint": cost(chain=4.0),
+        "poll: a payment is detected, with an endpoint": cost(36, chain=18.0, work=10.0),
+        "poll: a paid invoice's hour is over, with an endpoint": cost(28, chain=4.0),
     }
     assert limits.paid_invoice(costs) == {"records": 16.0, "work": 16.0, "chain": 8.0}
+    assert limits.calls_of_paid_invoice(costs) == 1 + 6 + 0
 
 
 def test_a_round_trip_waits_for_the_slowest_of_its_requests() -> None:
