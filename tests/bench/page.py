@@ -234,12 +234,12 @@ SECTIONS: dict[str, Section] = {
     "scans": (("scan_evm", "scan_tron", "scan_utxo"), scans),
     "cold": (("cold_start",), cold),
     "collection": (("collection",), collection),
+    "throughput": (("throughput",), tables),  # before `seconds`, which reads it
     "seconds": (("seconds",), seconds),
     "latencies": (("seconds",), latencies),
     "measured": (("measured",), measured),
     "nodes": (("node_latency",), node_latency),
     "local": (("local_reads",), local),
-    "throughput": (("throughput",), tables),
     "archive": (("archive",), tables),
     "growth": (("growth",), tables),
 }

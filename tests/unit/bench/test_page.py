@@ -187,6 +187,7 @@ def test_what_was_measured_is_read_from_the_tables_of_the_page() -> None:
 
 def test_a_table_is_renewed_before_it_is_read() -> None:
     names = list(page.SECTIONS)
+    assert names.index("throughput") < names.index("seconds"), "bench_seconds.py reads CPU and calls of it"
     assert set(page.LIMITED_BY) < set(names) and "limits" not in names, "it comes after all"
 
 
