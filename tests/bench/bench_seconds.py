@@ -29,6 +29,7 @@ from chalicelib.usecases.base.side_by_side import AT_ONCE  # noqa: E402
 from chalicelib.usecases.deposits.groups import MOST  # noqa: E402
 from chalicelib.usecases.ports.changes import FEW_ITEMS  # noqa: E402
 from chalicelib.usecases.scanning.sharing import FROM, SHARE  # noqa: E402
+from tests.bench.costs import TABLE, parsed  # noqa: E402
 from tests.bench.latencies import (  # noqa: E402
     COLD,
     DELAY,
@@ -42,6 +43,7 @@ from tests.bench.latencies import (  # noqa: E402
     VCPU_MB,
     Latency,
     commit,
+    memory,
 )
 from tests.bench.page import PAGE, between  # noqa: E402
 
@@ -50,8 +52,8 @@ RATE, COINS, MERCHANTS = 50, 2, 50
 MINUTES = 4
 SEEDS = range(17, 27)
 BUDGET_MS = {"evm": 5_000, "tron": 5_000, "utxo": 8_000}
-MEMORY = {"poll": 512, "tick": 1_769, "relay": 512, "deliver": 512}
-"""MB, `.chalice/config.json`."""
+MEMORY = {"poll": memory("poll_ethereum"), **{name: memory(name) for name in ("tick", "relay", "deliver")}}
+"""MB."""
 READING_S = 6.0
 """Seconds of a tick in which payments are recorded (`workers/tick.py`)."""
 
@@ -321,8 +323,13 @@ def seconds(networks: list[Network], how: str, rate: float) -> bool:
 REQUEST, GB_SECOND, MESSAGE, WRITE, READ_UNIT = 0.2e-6, 1.66667e-5, 0.4e-6, 0.625e-6, 0.125e-6
 POLLS = 30.4 * 1_440
 """Of a month."""
-POLL = Work(reads=36, nodes=8, cpu=100)
-"""Of both realms, where nothing is to do: assumed; reads as in costs.md."""
+IDLE = ("poll: nothing is new", "poll: nothing is new, live")
+"""Steps of costs.md: a poll of both realms. Its calls are all reads."""
+_COSTS = parsed(TABLE.read_text(encoding="utf-8"))
+POLL = Work(reads=sum(sum(_COSTS[step].calls.values()) for step in IDLE), nodes=8, cpu=100)
+"""Where nothing is to do, not even a block; requests to nodes and CPU assumed."""
+POLL_UNITS = sum(sum(_COSTS[step].reads.values()) for step in IDLE)
+"""Read units of that."""
 TICK = ("begin", "look", "end")
 BLOCKS = ("blocks", "pass")
 """What a tick does, and what it does besides where there is a block: parts of `WORK`."""
@@ -343,7 +350,7 @@ def month(network: Network, busy: bool) -> tuple[float, float]:
     ended = looks + reads * min(1.0, blocks / max(1.0, ticks))
     functions += ticks * (REQUEST + ended * MEMORY["tick"] / 1024 * GB_SECOND)
     messages = ticks * (0.1 + 2) * MESSAGE  # sent by tens; received, deleted
-    store = (POLLS * POLL.reads + ticks * (4 + cursor / 4)) * READ_UNIT + (
+    store = (POLLS * POLL_UNITS + ticks * (4 + cursor / 4)) * READ_UNIT + (
         passing * cursor + ticks * 4 + (POLLS * 2 if busy else 0)
     ) * WRITE
     requests = blocks * BLOCK_REQUESTS[network.family] + (POLLS + ticks) * 2 + (ticks if network.family == "utxo" else 0)

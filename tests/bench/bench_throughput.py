@@ -11,7 +11,6 @@ latencies and by one of the plans; beside each figure stands the one at twice th
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -39,6 +38,7 @@ from tests.bench import dynamo_model as model  # noqa: E402
 from tests.bench.accounting import Account, accounted  # noqa: E402
 from tests.bench.bench_requests import INVOICE, started  # noqa: E402
 from tests.bench.dynamo_model import OF_MERCHANT, Outcome, Plan, Play, Shape  # noqa: E402
+from tests.bench.latencies import memory  # noqa: E402
 from tests.support.shop import Shop, bent_node, with_also  # noqa: E402
 from tests.support.stack import Stack  # noqa: E402
 
@@ -206,22 +206,15 @@ WARMED = 12_000
 """Write units a second that each table is warmed to."""
 
 
-def memory(function: str) -> int:
-    """MB of a deployed function; 0 where there is none of this name."""
-    deployed = json.loads((ROOT / ".chalice" / "config.json").read_text(encoding="utf-8"))["lambda_functions"]
-    return int(deployed.get(function, {}).get("lambda_memory_size", 0))
-
-
 def plans() -> dict[str, Plan]:
     """As it was, and as it is: the poll alone; functions beside it where a block is crowded, with new tables and warmed ones."""
     poll = Plan(memory=memory("poll_ethereum"))
     several = replace(poll, threads=AT_ONCE)
     grouped = replace(several, bound=MOST_ITEMS, ordered=True)
+    beside = replace(grouped, functions=FAN, memory=memory("record"), share=SHARE, fan_out=True)
+    warmed = replace(beside, partitions=WARMED // 1_000)
     found = {"singles": poll, f"{AT_ONCE} singles": several, f"{AT_ONCE} groups": grouped}
-    if memory("record"):
-        beside = replace(grouped, functions=FAN, memory=memory("record"), share=SHARE, fan_out=True)
-        found |= {f"{FAN} functions": beside, "warmed tables": replace(beside, partitions=WARMED // 1_000)}
-    return found
+    return found | {f"{FAN} functions": beside, "warmed tables": warmed}
 
 
 Steps = tuple[Measured, Measured]

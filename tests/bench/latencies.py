@@ -4,8 +4,10 @@ word that says why it is assumed. Every result stands beside the one at twice th
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from statistics import NormalDist, fmean
 
@@ -13,6 +15,14 @@ _P99 = 2.326
 """Standard deviations from the median to the 99th percentile of a normal distribution."""
 VCPU_MB = 1_769
 """Memory at which a function has one vCPU: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"""
+DECLARED = Path(__file__).resolve().parents[2] / ".chalice" / "config.json"
+
+
+def memory(function: str) -> int:
+    """MB of a function, as it is deployed. Raises KeyError."""
+    return int(json.loads(DECLARED.read_text(encoding="utf-8"))["lambda_functions"][function]["lambda_memory_size"])
+
+
 COLD = 0.01
 """https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html: typically under 1 % of invocations."""
 
