@@ -223,6 +223,10 @@ def test_the_page_says_what_is_computed() -> None:
         f"payouts, {thousands(facts.wallet * limits.DAY)} a day", f"top-ups {thousands(facts.topups * limits.DAY)}:",
     ):  # fmt: skip
         assert said in text.replace("\n", " "), said
+    (reached,) = re.findall(r"500 are not reached, but (\d+): `deposit#<network>`", text)
+    (paper,) = (row for name, row in limits.rows_of(page.between(text, "throughput")).items() if name.startswith("500/s"))
+    assert float(paper["8 functions"].split(";")[0]) == pytest.approx(float(reached), rel=0.1)
+    assert paper["first"].startswith("`deposit#`")
 
 
 def test_a_wallet_pays_as_fast_as_its_calls_come_one_after_the_other() -> None:
