@@ -16,6 +16,8 @@ from tests.deploy.conftest import ROOT
 from tests.deploy.template_text import Loader
 
 FILE = ROOT / "infra" / "deployer-platform.json"
+LINKED = "iam:CreateServiceLinkedRole"
+GATEWAY = "ops.apigateway.amazonaws.com"
 RESOURCES = [
     each
     for extra in EXTRAS
@@ -69,8 +71,20 @@ def test_cloudformation_may_do_with_it_what_the_templates_ask_for(type_: str) ->
 def test_every_right_is_one_that_something_needs() -> None:
     # The zones are read for !GetAZs.
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference-getavailabilityzones.html
-    asked = {action for type_ in TYPES for action in handled(type_)} | {"ec2:DescribeAvailabilityZones"}
+    asked = {action for type_ in TYPES for action in handled(type_)} | {"ec2:DescribeAvailabilityZones", LINKED}
     assert [action for statement in statements() for action in statement["Action"] if action not in asked] == []
+
+
+def test_the_first_domain_of_an_account_can_be_made() -> None:
+    """API Gateway makes its own role then, in the name of who asks: no handler says so, and CreateDomainName is refused without.
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/using-service-linked-roles.html
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/create-service-linked-role.html
+    """
+    (statement,) = (each for each in statements() if LINKED in each["Action"])
+    assert statement["Action"] == [LINKED]
+    assert statement["Resource"] == f"arn:aws:iam::*:role/aws-service-role/{GATEWAY}/*"
+    assert statement["Condition"] == {"StringEquals": {"iam:AWSServiceName": GATEWAY}}
 
 
 def test_what_names_no_resource_only_looks_or_is_called_by_cloudformation() -> None:
@@ -79,6 +93,8 @@ def test_what_names_no_resource_only_looks_or_is_called_by_cloudformation() -> N
     https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
     """
     for statement in statements():
+        if statement["Action"] == [LINKED]:
+            continue  # It names its resource.
         if "Condition" not in statement:
             assert all(action.startswith("ec2:Describe") for action in statement["Action"])
             assert {"ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs"} <= set(statement["Action"])
