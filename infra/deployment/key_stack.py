@@ -80,8 +80,8 @@ def let_go(main: Stack, after: str, given: Given, tell: Callable[[str], None]) -
 def stand(keys: Stack, kms: Any, stage: str, money: Callable[[], str | None], tell: Callable[[str], None]) -> None:
     """Make the stack of keys, or bring it to its template, with the keys that stand already. Safe to repeat after a cut.
 
-    `money` names something that stands and needs keys, None where nothing does. Raises CanNot where that has lost a key, or a right
-    is missing; botocore's ClientError.
+    `money` names something that stands and needs keys, None where nothing does. Raises CanNot where that has lost a key, a key that
+    stands is not in use, or a right is missing; botocore's ClientError.
     """
     text = KEYS.read_text()
     stands = keys.stands()
@@ -93,6 +93,7 @@ def stand(keys: Stack, kms: Any, stage: str, money: Callable[[], str | None], te
     if not inside:
         _demand_all(kms, stage, money)
     try:
+        _demand_in_use(kms, lacking)
         if lacking:
             tell(f"the stack {keys.name} takes {len(lacking)} keys and aliases that stand already")
             keys.bring_in(text, {"Stage": stage}, lacking)
@@ -194,6 +195,21 @@ def _standing(text: str, stage: str, known: Mapping[str, str]) -> dict[str, Stan
             found[str(of(properties_of(resource), "TargetKeyId").value)] = Standing("AWS::KMS::Key", {"KeyId": known[alias]})
             found[logical] = Standing("AWS::KMS::Alias", {"AliasName": alias})
     return found
+
+
+def _demand_in_use(kms: Any, lacking: Mapping[str, Standing]) -> None:
+    """An import takes a key as it is, and an alias leads to it until it is gone: one that is being deleted would be a new stage's.
+
+    https://docs.aws.amazon.com/kms/latest/developerguide/deleting-keys.html
+    """
+    for key in (each.identifier["KeyId"] for each in lacking.values() if each.type == "AWS::KMS::Key"):
+        if (state := kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"]) != "Enabled":
+            alias = next(name for name, led in aliases(kms).items() if led == key)
+            raise CanNot(
+                f"the key of {alias} is {state}, and no stack took it. As administrator, to keep it and what it sealed: aws kms"
+                f" cancel-key-deletion --key-id {key}, aws kms enable-key --key-id {key}; for a new one, which opens nothing of"
+                f" that: aws kms delete-alias --alias-name {alias}"
+            )
 
 
 def _demand_all(kms: Any, stage: str, money: Callable[[], str | None]) -> None:

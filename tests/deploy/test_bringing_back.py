@@ -184,6 +184,24 @@ def test_where_money_stands_no_key_is_made(account: None) -> None:
     assert state_of(boto3.client("cloudformation"), "gateway-prod") is None
 
 
+def test_a_key_that_is_being_deleted_is_not_taken(account: None) -> None:
+    """As in the days after a stage was removed: a new one under its name would have keys that die."""
+    create_stack("demo")
+    delete("gateway-demo", "gateway-demo-keys")
+    kms, name = boto3.client("kms"), "alias/gateway-demo-data"
+    for table in boto3.client("dynamodb").list_tables()["TableNames"]:
+        boto3.client("dynamodb").delete_table(TableName=table)
+    old = key_stack.aliases(kms)
+    kms.schedule_key_deletion(KeyId=old[name])
+    with pytest.raises(CanNot, match=f"the key of {name} is PendingDeletion.* cancel-key-deletion --key-id {old[name]}"):
+        create_stack("demo", tell=lambda line: None)
+    assert state_of(boto3.client("cloudformation"), "gateway-demo-keys") is None and key_stack.aliases(kms) == old
+    kms.delete_alias(AliasName=name)
+    create_stack("demo", tell=lambda line: None)
+    new = key_stack.aliases(kms)
+    assert new[name] != old[name] and {**new, name: ""} == {**old, name: ""}, "the others are taken as they are"
+
+
 def test_a_table_keeps_to_its_key(account: None) -> None:
     create_stack("prod")
     delete("gateway-prod")

@@ -31,12 +31,16 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def make_table(name: str) -> Any:
-    """As the template makes it, as far as the commands meet it, with an entry."""
+    """As the template makes it, as far as the commands meet it, with an entry; of prod alone they are protected."""
     client = boto3.client("dynamodb")
     keys = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
     types = [{"AttributeName": each["AttributeName"], "AttributeType": "S"} for each in keys]
     client.create_table(
-        TableName=name, KeySchema=keys, AttributeDefinitions=types, BillingMode="PAY_PER_REQUEST", DeletionProtectionEnabled=True
+        TableName=name,
+        KeySchema=keys,
+        AttributeDefinitions=types,
+        BillingMode="PAY_PER_REQUEST",
+        DeletionProtectionEnabled=name.startswith("gateway-prod-"),
     )
     on = {"PointInTimeRecoveryEnabled": True}
     client.update_continuous_backups(TableName=name, PointInTimeRecoverySpecification=on)
@@ -77,13 +81,17 @@ def test_a_demo_stage_is_removed_to_the_last_key() -> None:
     for stack in ("gateway-demo", "gateway-demo-keys"):
         stacks.create_stack(StackName=stack, TemplateBody=EMPTY_STACK)
     client = make_table("gateway-demo-ledger")
-    # `delete` takes a demo's protection off (`infra/commands`); the runbook begins behind it.
-    client.update_table(TableName="gateway-demo-ledger", DeletionProtectionEnabled=False)
-    key = kms.create_key()["KeyMetadata"]["KeyId"]
+    key, alias = kms.create_key()["KeyMetadata"]["KeyId"], "alias/gateway-demo-data"
+    kms.create_alias(AliasName=alias, TargetKeyId=key)
+    secrets, secret = boto3.client("secretsmanager"), "gateway-demo-node-alchemy"
+    secrets.create_secret(Name=secret, SecretString="password-of-a-node")
     ssm.put_parameter(Name="/gateway-demo/pools/live/evm", Value="1", Type="String")
     where = {"LocationConstraint": "eu-central-1"}
     boto3.client("s3").create_bucket(Bucket="gateway-demo-archive", CreateBucketConfiguration=where)
-    names = {"TABLE": "gateway-demo-ledger", "KEY": key, "NAME": "/gateway-demo/pools/live/evm", "ARCHIVE": "gateway-demo-archive"}
+    names = {
+        "TABLE": "gateway-demo-ledger", "KEY": key, "ALIAS": alias, "NAME": "/gateway-demo/pools/live/evm", "SECRET": secret,
+        "ARCHIVE": "gateway-demo-archive",
+    }  # fmt: skip
     for line in lines:
         # The policy's name is `default` where none is given; moto knows no policy without a name.
         # https://docs.aws.amazon.com/kms/latest/APIReference/API_PutKeyPolicy.html
@@ -92,6 +100,8 @@ def test_a_demo_stage_is_removed_to_the_last_key() -> None:
     assert stacks.describe_stacks()["Stacks"] == []
     assert client.list_tables()["TableNames"] == []
     assert kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"] == "PendingDeletion"
+    assert not [each for each in kms.list_aliases()["Aliases"] if each["AliasName"] == alias]
+    assert "DeletedDate" in secrets.describe_secret(SecretId=secret)
     assert "arn:aws:iam::" + ACCOUNT in kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"]
     assert ssm.describe_parameters()["Parameters"] == []
     assert boto3.client("s3").list_buckets()["Buckets"] == []
