@@ -147,7 +147,7 @@ def differences(kms: Any, settings: Settings, key: str, made_for: str) -> list[s
     about = call(kms, "describe_key", f"key {key}", KeyId=key)["KeyMetadata"]
     key = about["Arn"]
     policy = json.loads(call(kms, "get_key_policy", f"key {key}", KeyId=key, PolicyName="default")["Policy"])
-    tags = {tag["TagKey"]: tag["TagValue"] for tag in call(kms, "list_resource_tags", f"key {key}", KeyId=key)["Tags"]}
+    tags = tags_of(kms, key)
     _, partition, _, _, account = key.split(":")[:5]
     facts = {
         "kind": (about.get("KeySpec"), "ECC_SECG_P256K1"),
@@ -160,6 +160,11 @@ def differences(kms: Any, settings: Settings, key: str, made_for: str) -> list[s
         "tags": ((tags.get(STAGE_TAG), tags.get(WALLET_TAG)), (settings.stage, made_for)),
     }
     return [name for name, (found, made) in facts.items() if found != made]
+
+
+def tags_of(kms: Any, key: str) -> dict[str, str]:
+    """The tags of a key, by its id or ARN. Raises Unavailable, Denied."""
+    return {tag["TagKey"]: tag["TagValue"] for tag in call(kms, "list_resource_tags", f"key {key}", KeyId=key)["Tags"]}
 
 
 def _canonical(policy: Any) -> Any:

@@ -14,6 +14,8 @@ from typing import Any
 
 import boto3
 import pytest
+from moto.kms.policy_validator import ALTERNATIVE_ACTIONS
+from moto.kms.responses import KmsResponse
 
 from chalicelib import wiring
 from chalicelib.custody.native import key_policy, make_wallet
@@ -264,6 +266,34 @@ def test_keys_that_nobody_uses_are_listed(native: Edge, capsys: pytest.CaptureFi
     assert listed[stray] == {"key": stray, "made_for": "test:bsc:hot", "wallets": None, "differs": []}
     wallet = wallet_of(native, "tron")
     assert listed[wallet.key.rsplit("/", 1)[-1]]["wallets"] == [f"test:tron hot {wallet.address}"]
+
+
+def test_a_key_that_shuts_us_out_hides_no_other(
+    native: Edge, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another's key of the account is counted; one that has the name of a wallet's key is told. moto asks keys' policies for
+    DescribeKey alone: here for tags, too."""
+    asked, action = KmsResponse.list_resource_tags, "kms:ListResourceTags"
+
+    def list_resource_tags(self: KmsResponse) -> Any:
+        self._validate_key_policy(self._get_param("KeyId"), action)
+        return asked(self)
+
+    monkeypatch.setitem(ALTERNATIVE_ACTIONS, action, ["kms:*", action])
+    monkeypatch.setattr(KmsResponse, "list_resource_tags", list_resource_tags)
+    deny = {"Sid": "A", "Effect": "Deny", "Principal": {"AWS": "*"}, "Action": ["kms:*"], "Resource": "*"}
+    shut = {"Version": "2012-10-17", "Statement": [deny]}
+    register(native, "tron")
+    boto3.client("kms").create_key(Policy=json.dumps(shut))
+    ours = wallet_of(native, "tron").key.rsplit("/", 1)[-1]
+    assert cli.main(["--stage", "local", "wallet-keys"]) == 0
+    told = capsys.readouterr()
+    assert [entry["key"] for entry in json.loads(told.out)] == [ours]
+    assert told.err == "1 keys of the account, none with a name or a wallet of this stage, refuse to be looked at\n"
+    named = planted("test-bsc-hot-1", "test:bsc:hot", shut)
+    assert cli.main(["--stage", "local", "wallet-keys"]) == 1
+    listed = {entry["key"]: entry["differs"] for entry in json.loads(capsys.readouterr().out)}
+    assert listed == {ours: [], named: ["who may read about it"]}
 
 
 def test_keys_of_an_earlier_version_get_the_policy_that_denies_grants(native: Edge, capsys: pytest.CaptureFixture[str]) -> None:
