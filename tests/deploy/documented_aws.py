@@ -22,7 +22,7 @@ from botocore.validate import ParamValidator
 ROOT = Path(__file__).resolve().parents[2]
 _SERVICES = {"s3api": "s3"}
 _RENAMED = {("sns", "notification-endpoint"): "Endpoint"}
-_OF_ALL = ("query", "output", "region", "profile")
+_OF_ALL = ("debug", "query", "output", "region", "profile")
 _NUMBERS: dict[str, type[int] | type[float]] = {"integer": int, "long": int, "double": float}
 _POSITIONAL = {("lambda", "Invoke"): 1}
 """How many words without an option an operation has: the file for the answer."""

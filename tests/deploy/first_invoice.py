@@ -23,10 +23,12 @@ from tests.deploy.documented_aws import asked
 
 PAGE = (TEMPLATE.parents[1] / "docs" / "deploying.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("\n## First live invoice\n")[2].partition("\n## ")[0]
+CLONE = re.findall(r"`(git clone [^`]+)`", PAGE.partition(SECTION)[0])
 LINES = [line.removeprefix("AWS_PROFILE=keys ") for line in SECTION.partition("```\n")[2].partition("\n```")[0].splitlines()]
+COMMANDS = [command for line in [*CLONE, *LINES] for command in line.split(" && ")]
 SAID = re.search(r"(\d+) commands, (\d+) question", SECTION)
-CLONED = ("git clone", "python3.13 -m venv")
-"""This process is in the clone already."""
+HERE = ("python3.13 -m venv", "export AWS_PROFILE=")
+"""This process is in the clone and its environment already; moto asks nobody who he is."""
 
 Operate = Callable[..., dict[str, Any]]
 
@@ -35,7 +37,7 @@ class Walk:
     """`operate` runs a command of ours, and gives its exit code and what it printed."""
 
     def __init__(self, operate: Operate) -> None:
-        self._operate, self._left = operate, [line for line in LINES if not line.startswith(CLONED)]
+        self._operate, self._left = operate, [line for line in LINES if not line.startswith(HERE)]
         self._known: dict[str, str] = {}
         self.questions: list[str] = []
         self.answer: dict[str, Any] = {}

@@ -19,7 +19,7 @@ import pytest
 from tests.deploy import operators_pages
 from tests.deploy.conftest import ROOT, copy_project, made_once, run_python
 from tests.deploy.declared import CHALICE, consumers, function_names, function_settings, functions, schedules
-from tests.deploy.first_invoice import LINES, SAID
+from tests.deploy.first_invoice import CLONE, COMMANDS, SAID
 
 pytestmark = [pytest.mark.slow, pytest.mark.nodes]
 STAGE = "prod"
@@ -219,8 +219,8 @@ def test_the_page_leads_from_a_clone_to_a_live_invoice(deployed: list[dict[str, 
     """As it is written, and with as many commands and questions as it says."""
     walk = deployed[2]["walk"]
     assert (walk["answer"].get("status"), walk["answer"].get("amount")) == ("pending", "0.01"), walk["answer"]
-    assert SAID is not None
-    assert (len(LINES), len(walk["questions"])) == tuple(map(int, SAID.groups()))
+    assert SAID is not None and len(CLONE) == 1
+    assert (len(COMMANDS), len(walk["questions"])) == tuple(map(int, SAID.groups()))
 
 
 @pytest.mark.parametrize("line", operators_pages.RUN)

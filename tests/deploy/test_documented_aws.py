@@ -18,6 +18,8 @@ ROWS = [
     for line in (DOCS / "aws.md").read_text().splitlines()
     if line.startswith("| ")
 ]
+PROOF = re.compile(r"`(?:aws|CLI|curl) [^`]+`|metric `[A-Za-z0-9]+/[A-Za-z]+`")
+"""A command, or a metric: the page's head has the command that shows one."""
 SOURCES = ("https://docs.aws.amazon.com/", "https://github.com/aws/")
 
 
@@ -55,7 +57,8 @@ def test_a_command_is_read_as_it_is_written() -> None:
 def test_each_assumption_names_code_a_source_and_a_proof() -> None:
     rows = [row for row in ROWS if row != HEAD]
     assert len(rows) >= 40 and all(len(row) == 4 and all(row) for row in rows)
-    for assumption, where, documents, _ in rows:
+    for assumption, where, documents, proof in rows:
+        assert PROOF.search(proof), f"{assumption} has no command: {proof}"
         places = re.findall(r"`([^`]+)`", where)
         assert places and [place for place in places if not exists(place)] == [], assumption
         sources = re.findall(r"\]\(([^)]+)\)", documents)

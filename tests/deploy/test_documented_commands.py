@@ -68,7 +68,7 @@ def test_what_an_account_needs_once_is_counted() -> None:
     page = (DOCS / "deploying.md").read_text()
     needed = page.partition("\n## What is needed\n")[2].partition("\n## ")[0]
     once = [line for line in needed.splitlines() if line.strip().startswith("aws ")]
-    assert f"In the clone, once an account: the {len(once)} above" in page and len(once) == 8
+    assert f"Once an account: the {len(once)} above" in page and len(once) == 8
 
 
 def test_each_command_of_the_first_pages_is_run_by_a_test() -> None:
