@@ -11,7 +11,8 @@ from tests.deploy.documented_aws import asked, commands
 from tests.deploy.named_files import exists
 
 DOCS = TEMPLATE.parents[1] / "docs"
-COMMANDS = [(page.name, command) for page in sorted(DOCS.glob("*.md")) for command in commands(page)]
+CHANGELOG = DOCS.with_name("CHANGELOG.md")
+COMMANDS = [(page.name, command) for page in [*sorted(DOCS.glob("*.md")), CHANGELOG] for command in commands(page)]
 HEAD = ["assumption", "where", "AWS documents", "prove it"]
 ROWS = [
     [cell.strip() for cell in line.strip().strip("|").split(" | ")]

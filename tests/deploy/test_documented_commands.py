@@ -84,7 +84,8 @@ def test_each_command_of_the_first_pages_is_run_by_a_test() -> None:
 def test_each_command_of_the_other_pages_is_run_by_a_test() -> None:
     """With the options that the page has, by the test that is named."""
     first = ("deploying.md", "operating.md", "README.md")
-    written = {line for page in DOCS.glob("*.md") if page.name not in first for line in typed(page.read_text())}
+    pages = [*DOCS.glob("*.md"), DOCS.with_name("CHANGELOG.md")]
+    written = {line for page in pages if page.name not in first for line in typed(page.read_text())}
     known = {**operators_pages.BY_NAME, **operators_pages.ELSEWHERE}
     left = {line for line in written if line not in known and line not in operators_pages.RUN}
     assert left - {line for line in left if within_another(line)} == set()
