@@ -13,7 +13,7 @@ from chalicelib.settings import APP
 from infra import gateway_answers, lambda_platform, mappings, network_rights
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import code, extras, function_settings, gateway_stage, key_stack, record, retained, roles, standing
+from infra.deployment import code, entrances, extras, function_settings, gateway_stage, key_stack, record, retained, roles, standing
 from infra.deployment.adopt import adopted
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
@@ -49,7 +49,8 @@ def check(session: Any, bucket: Bucket, stage: str) -> Checked:
         lambda: iter(differences(session.client("lambda"), stage)),
         lambda: function_settings.wrong(session.client("lambda"), stage, sorted(found.functions)),
         lambda: _queues(session.client("lambda"), found, stage),
-        lambda: _rules(session.client("events"), found, stage),
+        lambda: entrances.rules(session.client("events"), found, stage),
+        lambda: entrances.permissions(session, found, stage),
         lambda: _api(session.client("apigateway"), found, stage),
         lambda: _api_stage(session, bucket, found, stage),
         lambda: _record(session, bucket, found, stage),
@@ -116,23 +117,6 @@ def _queues(client: Any, found: Standing, stage: str) -> Iterator[str]:
             yield f"{each.function}: the mapping {each.uuid} of {each.queue} was left behind"
 
 
-def _rules(client: Any, found: Standing, stage: str) -> Iterator[str]:
-    from chalice.app import ScheduledEventConfig
-
-    from app import app
-
-    for source in app.event_sources:
-        if not isinstance(source, ScheduledEventConfig):
-            continue
-        rule = f"{APP}-{stage}-{source.name}-event"
-        if rule not in found.rules:
-            yield f"nothing starts {APP}-{stage}-{source.name}: there is no rule {rule}"
-        elif client.describe_rule(Name=rule)["State"] != "ENABLED":
-            yield f"the rule {rule} is not enabled"
-        elif not client.list_targets_by_rule(Rule=rule)["Targets"]:
-            yield f"the rule {rule} starts nothing"
-
-
 def _api(client: Any, found: Standing, stage: str) -> Iterator[str]:
     if len(found.apis) != 1:
         yield f"{len(found.apis)} REST APIs call {APP}-{stage}{': ' if found.apis else ''}{', '.join(found.apis)}"
@@ -141,6 +125,7 @@ def _api(client: Any, found: Standing, stage: str) -> Iterator[str]:
     other = [w["responseType"] for w in gateway_answers.answers() if not _same(answers.get(w["responseType"], {}), w)]
     if other:
         yield f"API Gateway answers in its own words: {', '.join(other)}"
+    yield from entrances.routes(client, found.apis[0])
 
 
 def _api_stage(session: Any, bucket: Bucket, found: Standing, stage: str) -> Iterator[str]:

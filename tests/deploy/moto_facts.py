@@ -104,6 +104,20 @@ def keeps_a_stages_settings() -> None:
     assert stage["methodSettings"]["*/*"]["throttlingRateLimit"] == 7
 
 
+def summarises_what_a_deployment_serves() -> None:
+    gateway = boto3.client("apigateway")
+    api = gateway.import_rest_api(body=json.dumps(swagger()).encode())["id"]
+    first = gateway.create_deployment(restApiId=api, stageName="api")["id"]
+    gateway.put_rest_api(restApiId=api, mode="overwrite", body=json.dumps({"openapi": "3.0.1", **_ONE_METHOD}).encode())
+    second = gateway.create_deployment(restApiId=api, stageName="api")["id"]
+    served = [
+        gateway.get_deployment(restApiId=api, deploymentId=each, embed=["apisummary"])["apiSummary"] for each in (first, second)
+    ]
+    open_to_all = {"authorizationType": "NONE", "apiKeyRequired": False}
+    assert served == [{"/things/{id}": dict.fromkeys(("GET", "PUT", "OPTIONS"), open_to_all)}, {"/": {"GET": open_to_all}}]
+    assert "apiSummary" not in gateway.get_deployment(restApiId=api, deploymentId=second)
+
+
 _ONE_METHOD: dict[str, Any] = {
     "info": {"title": "t", "version": "1", "description": "d"},
     "paths": {
@@ -131,7 +145,7 @@ def updates_the_architecture() -> None:
 
 FACTS = (
     *(imports_swagger, puts_swagger, makes_signing_keys, updates_a_table, lets_tls_through),
-    *(keeps_a_stages_settings, updates_the_architecture),
+    *(keeps_a_stages_settings, summarises_what_a_deployment_serves, updates_the_architecture),
 )
 
 

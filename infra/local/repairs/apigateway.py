@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
 from moto.apigateway.models import APIGatewayBackend, Resource, RestAPI
+from moto.apigateway.responses import APIGatewayResponse
 
 _state = SimpleNamespace(installed=False)
 _PATH = "_gateway_path"
+_SUMMARY = "_gateway_summary"
 _ONLY_SWAGGER = ("consumes", "produces", "schemes", "parameters", "responses")
 
 
@@ -23,6 +26,9 @@ def repair_apigateway() -> None:
 
     CreateDeployment makes a stage of moto's anew. A stage of AWS's stands, and shows another deployment from then on.
     https://docs.aws.amazon.com/apigateway/latest/developerguide/how-to-deploy-api-with-console.html
+
+    GetDeployment of moto's says nothing of the API as it was when the deployment was made.
+    https://docs.aws.amazon.com/apigateway/latest/api/API_GetDeployment.html
     """
     if _state.installed:
         return
@@ -31,6 +37,7 @@ def repair_apigateway() -> None:
     APIGatewayBackend.put_integration = _with_defaults(APIGatewayBackend.put_integration)  # type: ignore[method-assign]
     _remember_paths()
     _keep_stages()
+    _summarise()
     _state.installed = True
 
 
@@ -112,3 +119,30 @@ def _keep_stages() -> None:
         return deployment
 
     RestAPI.create_deployment = created  # type: ignore[method-assign]
+
+
+def _summarise() -> None:
+    create, answer = RestAPI.create_deployment, APIGatewayResponse.get_deployment
+
+    def created(self: RestAPI, *arguments: Any, **named: Any) -> Any:
+        deployment = create(self, *arguments, **named)
+        vars(deployment)[_SUMMARY] = {
+            each.get_path(): {name: _snapshot(method) for name, method in each.resource_methods.items()}
+            for each in self.resources.values()
+            if each.resource_methods
+        }
+        return deployment
+
+    def answered(self: APIGatewayResponse) -> str:
+        text = answer(self)
+        if "apisummary" not in self.querystring.get("embed", []):
+            return text
+        _, _, api, _, deployment = self.path.split("?")[0].split("/")[:5]
+        return json.dumps({**json.loads(text), "apiSummary": vars(self.backend.get_deployment(api, deployment))[_SUMMARY]})
+
+    RestAPI.create_deployment = created  # type: ignore[method-assign]
+    APIGatewayResponse.get_deployment = answered  # type: ignore[method-assign]
+
+
+def _snapshot(method: Any) -> dict[str, Any]:
+    return {"authorizationType": method.authorization_type or "NONE", "apiKeyRequired": bool(method.api_key_required)}
