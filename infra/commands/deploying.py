@@ -136,8 +136,7 @@ def delete(args: argparse.Namespace) -> int:
         raise CanNot("the stage local ends with make run")
     bucket = make_bucket(boto3)
     if blocking := extras.in_the_way(boto3.client("cloudformation"), args.stage):
-        commands = {"domain": "platform domain --unmap", "firewall": "platform firewall --remove"}
-        raise CanNot(f"the API can not go before: {', '.join(commands[name] for name in blocking)}")
+        raise CanNot(f"the API can not go before: {', '.join(f'platform {name} --unmap' for name in blocking)}")
     for line in taking_down.preview(boto3, bucket, args.stage):
         print(line)
     if not args.yes:
@@ -214,7 +213,8 @@ def _check(bucket: Bucket, stage: str) -> int:
     for line in found.wrong:
         print(line, file=sys.stderr)
     if found.wrong:
-        print(f"{len(found.wrong)} things are missing or wrong: python -m infra.cli --stage {stage} deploy", file=sys.stderr)
+        otherwise = f"What names no other way: python -m infra.cli --stage {stage} deploy"
+        print(f"{len(found.wrong)} things are missing or wrong. {otherwise}", file=sys.stderr)
     else:
         print(f"stage {stage} stands as it is declared: {found.url}")
     return 1 if found.wrong else 0

@@ -17,8 +17,8 @@ def add(command: Command) -> None:
         parser = named.add_parser(extra.name, help=extra.says)
         for option in extra.options:
             parser.add_argument(f"--{option.flag}", dest=option.parameter, help=option.says)
-        if extra.name == "domain":
-            parser.add_argument("--unmap", action="store_true", help="let it lead nowhere; keep certificate and name, for `delete`")
+        if extra.of_the_api:
+            parser.add_argument("--unmap", action="store_true", help="take it from the API, and keep it for the next; for `delete`")
         parser.add_argument("--remove", action="store_true", help="take it down")
         parser.add_argument("--yes", action="store_true", help="do not ask")
 

@@ -119,7 +119,8 @@ def _queues(client: Any, found: Standing, stage: str) -> Iterator[str]:
 
 def _api(client: Any, found: Standing, stage: str) -> Iterator[str]:
     if len(found.apis) != 1:
-        yield f"{len(found.apis)} REST APIs call {APP}-{stage}{': ' if found.apis else ''}{', '.join(found.apis)}"
+        named = f": {', '.join(found.apis)}: delete the one that, by its metrics, no merchant uses" if found.apis else ""
+        yield f"{len(found.apis)} REST APIs call {APP}-{stage}{named}"
         return
     answers = {each["responseType"]: each for each in client.get_gateway_responses(restApiId=found.apis[0], limit=500)["items"]}
     other = [w["responseType"] for w in gateway_answers.answers() if not _same(answers.get(w["responseType"], {}), w)]

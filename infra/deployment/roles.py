@@ -47,14 +47,17 @@ def _said(lines: Iterator[str]) -> Iterator[str]:
 def _rights(iam: Any, role: str, wanted: dict[str, Any]) -> Iterator[str]:
     """Against the function's policy file: Chalice names a role's one policy as the role."""
     named = iam.list_role_policies(RoleName=role)["PolicyNames"]
-    beside = [each for each in named if each != role]
-    beside += [each["PolicyName"] for each in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]]
+    delete = f"aws iam delete-role-policy --role-name {role} --policy-name"
+    detach = f"aws iam detach-role-policy --role-name {role} --policy-arn"
+    beside = {each: f"{delete} {each}" for each in named if each != role}
+    for each in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]:
+        beside[each["PolicyName"]] = f"{detach} {each['PolicyArn']}"
     if role not in named:
         yield "has no policy of that name"
     elif iam.get_role_policy(RoleName=role, PolicyName=role)["PolicyDocument"] != wanted:
         yield "has other rights than its policy file says"
     if beside:
-        yield f"has rights of {', '.join(beside)} beside"
+        yield f"has rights of {', '.join(beside)} beside, and no deploy takes them: as administrator, {'; '.join(beside.values())}"
 
 
 def _others(iam: Any, role: str) -> Iterator[str]:

@@ -125,7 +125,7 @@ def test_what_chalice_leaves_undone_is_told_with_every_functions_version(deploye
     ]
     assert len(stage) == 3, "no bounds, no log, and no role for it"
     assert len(said) == 5 + 3 + 18, "eighteen functions have a reserve, a schedule or a loop"
-    assert last == f"{len(said)} things are missing or wrong: python -m infra.cli --stage {STAGE} deploy"
+    assert last == f"{len(said)} things are missing or wrong. What names no other way: python -m infra.cli --stage {STAGE} deploy"
 
 
 def test_the_command_sets_all_of_it(deployed: list[dict[str, Any]]) -> None:

@@ -74,6 +74,12 @@ def test_a_domain_leads_to_the_api_with_and_without_its_path() -> None:
     assert template(DOMAIN)["Outputs"]["PublicUrl"]["Value"] == {"Fn::Sub": "https://${DomainName}/api"}
 
 
+def test_a_firewall_without_an_api_is_before_nothing() -> None:
+    (before,) = (each for each in template(FIREWALL)["Resources"].values() if each["Type"] == "AWS::WAFv2::WebACLAssociation")
+    assert before["Condition"] == "Mapped"
+    assert template(FIREWALL)["Conditions"] == {"Mapped": {"Fn::Not": [{"Fn::Equals": [{"Ref": "RestApiId"}, ""]}]}}
+
+
 def test_a_firewall_answers_as_the_service_does() -> None:
     from infra.gateway_answers import answers
 
@@ -229,17 +235,24 @@ def test_the_check_tells_of_what_leads_to_another_api(formation: Formation, buck
 
 
 def test_an_api_is_not_deleted_behind_a_domain(formation: Formation, bucket: Bucket, capsys: pytest.CaptureFixture[str]) -> None:
-    """API Gateway refuses, half-way through what Chalice deletes."""
+    """API Gateway refuses, half-way through what Chalice deletes. What stood before it is told behind the next deploy."""
     put_up(bucket, DOMAIN, **GIVEN)
     put_up(bucket, FIREWALL)
     assert main(["--stage", STAGE, "delete", "--yes"]) == 1
-    assert "can not go before: platform domain --unmap, platform firewall --remove" in capsys.readouterr().err
-    assert main(["--stage", STAGE, "platform", "domain", "--unmap", "--yes"]) == 0
-    assert formation.stacks["gateway-prod-domain"]["values"]["RestApiId"] == ""
-    assert main(["--stage", STAGE, "platform", "firewall", "--remove", "--yes"]) == 0
+    assert "can not go before: platform domain --unmap, platform firewall --unmap" in capsys.readouterr().err
+    for name in ("domain", "firewall"):
+        assert main(["--stage", STAGE, "platform", name, "--unmap", "--yes"]) == 0
+        assert formation.stacks[f"gateway-prod-{name}"]["values"]["RestApiId"] == ""
     assert extras.in_the_way(formation, STAGE) == []
-    assert main(["--stage", STAGE, "platform", "domain", "--yes"]) == 0
-    assert formation.stacks["gateway-prod-domain"]["values"]["RestApiId"] == API
+    lines = [f"the stack gateway-prod-{name} is not before the API that stands: platform {name}" for name in ("domain", "firewall")]
+    for name in ("domain", "firewall"):
+        assert list(extras.wrong(formation, STAGE, (API,))) == lines
+        assert main(["--stage", STAGE, "platform", name, "--yes"]) == 0
+        assert formation.stacks[f"gateway-prod-{name}"]["values"]["RestApiId"] == API
+        lines.pop(0)
+    assert list(extras.wrong(formation, STAGE, (API,))) == []
+    assert main(["--stage", STAGE, "platform", "firewall", "--remove", "--yes"]) == 0
+    assert extras.in_the_way(formation, STAGE) == ["domain"], "taken down it is in nobody's way, too"
 
 
 @pytest.mark.parametrize("answer", ["n", "y"])
