@@ -25,21 +25,28 @@ STANDS = (
 )
 """States in which a stack takes an update."""
 _CONTINUE = "look at its events, mend what they name, then: aws cloudformation continue-update-rollback --stack-name {name}"
+# A protected stack is not deleted, and those of prod are.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-protect-stacks.html
+_DELETES = (
+    "aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name {name}, then"
+    " aws cloudformation delete-stack --stack-name {name}"
+)
 _DELETE = (
     "look at its events and at what it still holds (aws cloudformation list-stack-resources --stack-name {name}); with nothing in"
-    " it: aws cloudformation delete-stack --stack-name {name}"
+    f" it: {_DELETES}"
 )
 STUCK = {
     "UPDATE_ROLLBACK_FAILED": _CONTINUE,
     # ContinueUpdateRollback is documented for UPDATE_ROLLBACK_FAILED alone:
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html
-    "IMPORT_ROLLBACK_FAILED": "look at its events; AWS documents no call that goes on. What is money stays where the stack is"
-    " deleted (DeletionPolicy): aws cloudformation delete-stack --stack-name {name}, and this command brings it in again",
+    "IMPORT_ROLLBACK_FAILED": "look at its events; AWS documents no call that goes on. Where the stack is deleted, what is money"
+    " stays (DeletionPolicy); queues with their messages, and log groups, go, where it holds any: "
+    f"{_DELETES}, and this command brings it in again",
     "CREATE_FAILED": _DELETE,
     "ROLLBACK_FAILED": _DELETE,
     "DELETE_FAILED": _DELETE,
     "REVIEW_IN_PROGRESS": "a change set was made for it by hand and never executed: execute it, or delete the stack, which is"
-    " empty",
+    " empty: aws cloudformation delete-stack --stack-name {name}",
 }
 """States that no update ends, and what to do."""
 CHANGE_SET = "gateway-brings-back"
@@ -77,10 +84,11 @@ def takes_update(formation: Any, name: str, wait: Wait = time.sleep) -> bool:
 
 
 def demand(formation: Any, name: str, wanted: str, wait: Wait = time.sleep) -> None:
-    """Wait until the stack is `wanted`. Raises CanNot with what CloudFormation said where it ends otherwise."""
+    """Wait until the stack is `wanted`. Raises CanNot with what CloudFormation said, and what to do, where it ends otherwise."""
     state = settled(formation, name, wait)
     if state != wanted:
-        raise CanNot(f"the stack {name} is {state}: {_first_failure(formation, name)}")
+        then = STUCK.get(state or "", "mend that, and run this again").format(name=name)
+        raise CanNot(f"the stack {name} is {state}: {_first_failure(formation, name)}; {then}")
 
 
 def state_of(formation: Any, name: str) -> str | None:

@@ -274,6 +274,12 @@ def test_an_api_call_is_known_by_the_right_that_it_needs() -> None:
     assert not allows("iam:AttachRolePolicy") and not allows("lambda:InvokeFunction") and allows("s3:GetBucketTagging")
 
 
-@pytest.mark.parametrize("action", ["cloudformation:ContinueUpdateRollback", "servicequotas:RequestServiceQuotaIncrease"])
+@pytest.mark.parametrize(
+    "action",
+    [
+        *("cloudformation:ContinueUpdateRollback", "cloudformation:UpdateTerminationProtection", "cloudformation:DeleteStack"),
+        "servicequotas:RequestServiceQuotaIncrease",
+    ],
+)
 def test_what_our_own_messages_advise_is_allowed(action: str) -> None:
     assert allows(action, directly=True)

@@ -127,8 +127,40 @@ def test_of_a_state_that_no_update_ends_it_says_what_to_do(state: str) -> None:
     with pytest.raises(CanNot, match=f"{NAME} is {state}: ") as told:
         takes_update(formation, NAME, no_wait)
     assert "{" not in str(told.value) and formation.calls == []
-    if state == "UPDATE_ROLLBACK_FAILED":
-        assert f"continue-update-rollback --stack-name {NAME}" in str(told.value)
+    assert ways(str(told.value)) == WAYS.get(state, ["unprotect", "delete"])
+    if state == "IMPORT_ROLLBACK_FAILED":
+        assert "queues with their messages, and log groups, go" in str(told.value)
+
+
+WAYS = {"UPDATE_ROLLBACK_FAILED": ["continue"], "REVIEW_IN_PROGRESS": ["delete"]}
+
+
+def ways(said: str) -> list[str]:
+    """The commands that a message names, in their order. prod's stacks are protected, and are not deleted before that goes.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-protect-stacks.html
+    """
+    commands = {
+        f"aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name {NAME}": "unprotect",
+        f"aws cloudformation delete-stack --stack-name {NAME}": "delete",
+        f"aws cloudformation continue-update-rollback --stack-name {NAME}": "continue",
+    }
+    return [commands[each] for each in sorted(commands, key=said.find) if each in said]
+
+
+@pytest.mark.parametrize("state", STUCK)
+def test_a_change_that_ends_stuck_says_what_to_do_at_once(state: str) -> None:
+    """With the reason; not only when the command is run again."""
+    failed = {"LogicalResourceId": "WorkTable", "ResourceStatus": "UPDATE_FAILED", "ResourceStatusReason": "refused"}
+    with pytest.raises(CanNot, match=f"{NAME} is {state}: WorkTable: refused; ") as told:
+        demand(Formation(state, events=[failed]), NAME, "UPDATE_COMPLETE", no_wait)
+    assert ways(str(told.value)) == WAYS.get(state, ["unprotect", "delete"])
+
+
+def test_a_change_that_was_rolled_back_is_tried_again() -> None:
+    failed = {"LogicalResourceId": "WorkTable", "ResourceStatus": "UPDATE_FAILED", "ResourceStatusReason": "refused"}
+    with pytest.raises(CanNot, match="WorkTable: refused; mend that, and run this again"):
+        demand(Formation("UPDATE_ROLLBACK_COMPLETE", events=[failed]), NAME, "UPDATE_COMPLETE", no_wait)
 
 
 def test_the_first_failure_of_the_last_run_is_told() -> None:
