@@ -67,15 +67,24 @@ class Client(TypedAWSClient):
         """
 
     def _update_function_code(self, *arguments: Any, **named: Any) -> Any:
+        return self._patiently(lambda: super(Client, self)._update_function_code(*arguments, **named))
+
+    def _do_update_function_config(self, *arguments: Any, **named: Any) -> None:
+        """Chalice waits behind code and configuration. It is refused where the answer was lost, and botocore sent it twice."""
+        self._patiently(lambda: super(Client, self)._do_update_function_config(*arguments, **named))
+
+    def _patiently(self, call: Callable[[], Any]) -> Any:
         for left in reversed(range(TRIES)):
             try:
-                return super()._update_function_code(*arguments, **named)
-            except LambdaClientError as error:
-                if not left or not _is_busy(error.original_error):
+                return call()
+            except (LambdaClientError, ClientError) as error:
+                if not left or not _is_busy(error):
                     raise
             self._sleep(self.DELAY_TIME)
         raise AssertionError("unreachable")
 
 
 def _is_busy(error: Exception) -> bool:
+    if isinstance(error, LambdaClientError):
+        error = error.original_error
     return isinstance(error, ClientError) and error.response["Error"]["Code"] == "ResourceConflictException"

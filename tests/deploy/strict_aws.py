@@ -3,6 +3,7 @@
 * Lambda takes one mapping of a queue and a function (409), and packages of 50 MB.
   https://github.com/aws/chalice/issues/2146
   https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+* Lambda is busy for a while with what was made or changed, and knows no role that was made a moment ago (busy_lambda.py).
 * API Gateway imports a regional API each three seconds, replaces one each second, publishes one each five, and changes what it
   knows of the account each twenty (429).
   https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
@@ -29,6 +30,7 @@ from moto.cloudformation.exceptions import ValidationError
 from moto.cloudformation.responses import CloudFormationResponse
 
 from tests.deploy import made_alarms
+from tests.deploy.busy_lambda import make_busy
 
 PACKAGE = 50 * 1024 * 1024
 _SECONDS = {"import_rest_api": 3.0, "put_rest_api": 1.0, "create_deployment": 5.0, "update_account": 20.0}
@@ -74,6 +76,7 @@ def be_strict() -> Clock:
     _wait_by(clock, sleep)
     for name, seconds in _SECONDS.items():
         setattr(APIGatewayBackend, name, _throttled(getattr(APIGatewayBackend, name), seconds, clock))
+    make_busy(lambda: clock.now)
     _logs_by_a_role()
     _one_mapping()
     _small_packages()
