@@ -6,6 +6,8 @@ Concurrency is `function_settings.demand_room`'s. What can not be met by a few d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
@@ -41,21 +43,27 @@ class Room(NamedTuple):
 def demand(session: Any, stage: str, found: Standing) -> list[str]:
     """Lines about what is near its end. Raises CanNot where something of a deploy could not be made, botocore's ClientError."""
     lines, missing = list[str](), list[str]()
-    for look in (_throttle, _code, _roles, _rules):
-        try:
+    with _telling_denials(lines):
+        lines += _throttle(session, stage)
+    for look in (_code, _roles, _rules):
+        with _telling_denials(lines):
             room = look(session, stage, found)
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in _DENIED:
-                raise
-            lines.append(f"a quota was not looked at: {error}")
-            continue
-        if isinstance(room, str):
-            lines.append(room)
-        elif room is not None and room.used + room.needed > room.limit:
-            missing.append(str(room))
+            if room is not None and room.used + room.needed > room.limit:
+                missing.append(str(room))
     if missing:
         raise CanNot(f"{'; '.join(missing)}. Nothing was changed")
     return lines
+
+
+@contextmanager
+def _telling_denials(lines: list[str]) -> Iterator[None]:
+    """What may not be looked at is a line; a deploy needs it for nothing else. Raises botocore's ClientError of anything else."""
+    try:
+        yield
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in _DENIED:
+            raise
+        lines.append(f"a quota was not looked at: {error}")
 
 
 def _new(stage: str, found: Standing) -> int:
@@ -114,19 +122,19 @@ def _applied(session: Any, service: str, code: str, default: int) -> int:
         return default
 
 
-def _throttle(session: Any, stage: str, found: Standing) -> str | None:
-    """A line about the account's bounds of requests, for all of its APIs together: 10,000 a second, in smaller regions 2,500.
+def _throttle(session: Any, stage: str) -> list[str]:
+    """A line or none about the requests that all APIs of an account may have together: 10,000 a second, in smaller regions 2,500.
 
     https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
     """
     told, wanted = session.client("apigateway").get_account().get("throttleSettings", {}), of_stage(stage)
     rate, burst = told.get("rateLimit", wanted.throttle_rate), told.get("burstLimit", wanted.throttle_burst)
     if rate >= wanted.throttle_rate and burst >= wanted.throttle_burst:
-        return None
-    return (
+        return []
+    return [
         f"API Gateway lets {rate:.0f} requests a second and {burst} at once through to all APIs of the account, fewer than the"
         f" {wanted.throttle_rate} and {wanted.throttle_burst} of config.json's platform: {_request('apigateway', 'L-8A5B8E43')}"
-    )
+    ]
 
 
 def _request(service: str, code: str, region: str = "") -> str:
