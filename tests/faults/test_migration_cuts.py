@@ -1,4 +1,4 @@
-"""A migration dies at any call and goes on behind the last page that it had done, with the service running beside it."""
+"""A migration dies at any call and goes on behind the last page that it had done. What runs beside it: test_migration_beside.py."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 
 from chalicelib.domain.chain import DepositBlock, Migrated
 from chalicelib.domain.webhooks.leases import SweepCursor
-from chalicelib.usecases.ports.changes import Conflict, Delete, Save
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.recovery import deposit_migration
-from chalicelib.usecases.recovery.deposit_migration import OLD_CALLS, PROGRESS, DepositMigration
+from chalicelib.usecases.recovery.deposit_migration import OLD_CALLS, PROGRESS
 from chalicelib.wiring import services
 from tests.support.cuts import Cutter, Died, When, install
+from tests.support.migrating import as_before, lose_rows, migrate
 from tests.support.shop import Shop
 from tests.support.stack import Stack
 
@@ -31,19 +31,9 @@ def shop(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
         shop.pay(shop.invoice("1")["address"], "1")
         shop.mine(1)
     shop.turn()
-    client = boto3.client("dynamodb", region_name="eu-central-1")
-    table = services().store.models.table("chain")
-    for item in client.scan(TableName=table)["Items"]:
-        if item["pk"]["S"].startswith(("blocks#", "migrated#")):
-            client.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
+    as_before()
     monkeypatch.setattr(deposit_migration, "PAGE", 4)
     yield shop
-
-
-def migrate(told: list[str], **how: Any) -> Any:
-    wired = services()
-    networks = [network for realm in ("live", "test") for network in wired.catalogue(realm).networks.values()]
-    return DepositMigration(networks, lambda _: None, wired.store, wired.clock).run(told.append, **how)
 
 
 def made() -> tuple[set[Any], set[Any]]:
@@ -85,13 +75,6 @@ def test_it_goes_on_after_a_cut_at_any_call(shop: Shop, when: When, monkeypatch:
         cursor = services().store.get(SweepCursor, id=PROGRESS)
         assert cursor is not None and cursor.places == ("", "0", "{}", "done"), "the next deploy does not run it"
     assert at > 20
-
-
-def lose_rows() -> None:
-    """As an older version leaves its blocks."""
-    store = services().store
-    for each in list(store.every(DepositBlock)):
-        store.commit([Delete(DepositBlock, {"network": each.network, "number": str(each.number), "hash": each.hash})])
 
 
 def test_it_is_run_once_until_an_older_version_has_run(shop: Shop) -> None:
