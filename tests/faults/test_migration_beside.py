@@ -20,12 +20,14 @@ from chalicelib.usecases.ports.failures import Halted
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.recovery import deposit_migration
 from chalicelib.wiring import services
+from tests.support.archive import open_attic
 from tests.support.cuts import Cutter, Died, install
 from tests.support.migrating import Meanwhile, as_before, migrate
 from tests.support.shop import ETHER, Shop, open_shop
 from tests.support.stack import Stack
 
-EACH = 1 if os.environ.get("SWEEP") == "full" else 24
+FULL = os.environ.get("SWEEP") == "full"
+EACH = 1 if FULL else 24
 """At one in so many calls the service goes on."""
 OLD = 6
 """Invoices that were paid before."""
@@ -212,3 +214,31 @@ def test_business_goes_on_between_a_cut_and_the_next_run(shop: Business, monkeyp
         whole(shop)
         at += 1
     assert at > 40
+
+
+def test_what_is_archived_meanwhile_leaves_no_row(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
+) -> None:
+    """Its page was read before the payment left for the archive, and its block's row with it."""
+    meanwhile = Meanwhile()
+    install(meanwhile, monkeypatch)
+    with open_attic(stack, monkeypatch) as attic:
+        attic.completed("500", "usdt")
+        attic.out_of_reach()
+        attic.a_year_later()
+        as_before()
+        token, shift, at = stack.snapshot(), services().clock.shift_ms, 5
+        while FULL or at < 10:  # the first calls are for the page that has it
+            at += 1
+            stack.restore(token)
+            services().clock.shift_ms = shift
+            meanwhile.set(at, "error", "before")
+            meanwhile.happens(attic.archive)
+            with meanwhile.arm():
+                migrate([])
+            if not meanwhile.fired:
+                break
+            gone = {d.block for d in services().store.every(Deposit) if d.id in attic.kept()}
+            assert len(gone) == 1
+            assert {(row.number, row.hash) for row in services().store.every(DepositBlock)} & gone == set(), meanwhile.trace
+    record_property("cut_points", at)

@@ -10,9 +10,10 @@ import logging
 from collections.abc import Iterator
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.chain import DepositBlock, Migrated
+from chalicelib.domain.chain import BlockDeposits, DepositBlock, Migrated
 from chalicelib.domain.deposits.deposits import Deposit
-from chalicelib.usecases.ports.changes import Conflict, Save
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Conflict, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 
@@ -40,7 +41,7 @@ def ensure_rows(store: Store, network: Network, clock: Clock) -> None:
     """Give every block of `network` with deposits its row by height, but for those whose deposits are archived: versions that
     archive write rows, and these left with the deposits or are there. Scans all deposits the first time.
 
-    Raises Unavailable.
+    Raises Unavailable, Conflict.
     """
     if store.get(Migrated, network=network.id, name=ROWS) is not None:
         return
@@ -48,7 +49,7 @@ def ensure_rows(store: Store, network: Network, clock: Clock) -> None:
     for deposit in _unarchived(store):
         if deposit.network == network.id and deposit.block_number is not None and deposit.block not in seen:
             seen.add(deposit.block)
-            add_row(store, network, *deposit.block)
+            add_row(store, network, deposit)
     note_rows(store, network, clock)
 
 
@@ -62,24 +63,26 @@ def _unarchived(store: Store) -> Iterator[Deposit]:
             return
 
 
-def add_row(store: Store, network: Network, number: int, hash_: str) -> bool:
-    """Give this block its row by height; returns whether it had none. Raises Unavailable."""
-    if store.get(DepositBlock, network=network.id, number=str(number), hash=hash_) is not None:
-        return False
-    return _saved(store, DepositBlock(network.id, number, hash_))
+def add_row(store: Store, network: Network, deposit: Deposit) -> bool:
+    """Give the block of `deposit`, as it was read a while ago, its row by height; returns whether it got one: it has none to get
+    where its list has left for the archive since, with the row. Raises Unavailable, Conflict."""
+    number, hash_ = deposit.block
+    key = {"network": str(network.id), "hash": hash_}
+
+    def decide() -> bool:
+        row, first = store.get_many([(DepositBlock, {**key, "number": str(number)}), (BlockDeposits, key)])
+        if row is not None or (first is None and deposit.part is not None):
+            return False
+        store.commit([Save(DepositBlock(network.id, number, hash_)), *([] if first is None else [Still(first)])])
+        return True
+
+    return until_settled(decide)
 
 
 def note_rows(store: Store, network: Network, clock: Clock) -> None:
     """Note that every block of `network` has its row. Raises Unavailable."""
     if store.get(Migrated, network=network.id, name=ROWS) is None:
-        _saved(store, Migrated(network.id, ROWS, clock.now_ms()))
-
-
-def _saved(store: Store, record: DepositBlock | Migrated) -> bool:
-    """Whether it was not there."""
-    try:
-        store.commit([Save(record)])
-    except Conflict:
-        log.info("somebody else has written %s first", record)
-        return False
-    return True
+        try:
+            store.commit([Save(Migrated(network.id, ROWS, clock.now_ms()))])
+        except Conflict:
+            log.info("%s: somebody else has noted first that every block has its row", network.id)

@@ -105,7 +105,7 @@ class DepositMigration:
                 continue
             if (deposit.network, *deposit.block) not in seen:
                 seen.add((deposit.network, *deposit.block))
-                done.blocks += add_row(self._store, network, *deposit.block)
+                done.blocks += add_row(self._store, network, deposit)
             if deposit.status != "orphaned" and _numbered(network, deposit):
                 waiting[network.id].append(deposit)
                 if len(waiting[network.id]) == _AT_ONCE:
