@@ -1,6 +1,6 @@
 # make run     the whole service on this machine; PORT=8001 for another port, NODES=1 with real nodes; Ctrl-C ends it, a second one at once
 # make test    everything that is checked: style, types, the direction of imports, every test
-# make sweep   the fault sweeps with nothing left out (three hours)
+# make sweep   the fault sweeps as far as they go (three hours)
 # make rehearse   a clean clone deployed to the local AWS stand-in, upgraded, rolled back and taken down; FRESH=1 with its own environment
 # make quick   the unit tests that need neither nodes nor much time
 # make coverage   which branches of the domain and the use cases no test takes
@@ -39,7 +39,8 @@ test: $(STAMP)
 	if wait $$lint; then echo "make lint passed."; else echo "make lint failed: see .local/lint.log"; tests=1; fi; exit $$tests
 
 # Every call of the main paths fails once in every way, properties are tried on new examples, and what is marked `sweep` runs: longer
-# than a check has time for.
+# than a check has time for. Beside the next version every second call fails, in one of the ways, beside the release before every fifth,
+# and of a deploy's way back every fourth: in each run others.
 sweep: $(STAMP)
 	SWEEP=full $(PYTEST) tests/faults tests/unit tests/concurrency \
 		$$(grep -rlE --include='test_*.py' 'SWEEP|mark\.sweep' tests/contract tests/nodes tests/browser tests/deploy)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,7 +24,7 @@ from tests.support.archive import AFTER_DAYS
 from tests.support.cuts import WAYS, Cutter, Died, How, When, install
 from tests.support.paths import CONFIRMATIONS, ETHER
 from tests.support.receiver import Receiver
-from tests.support.side_by_side import ALL_PATHS, MIXED, ROLLED_BACK, SPLITS, UPGRADED, Beside, Cut, go, go_cut, items
+from tests.support.side_by_side import ALL_PATHS, MIXED, ROLLED_BACK, SPLITS, UPGRADED, Beside, Cut, cut_in_turn, go, go_cut, items
 from tests.support.stack import Stack
 from tests.support.version_paths import read_by_next
 from tests.support.versions import BothVersions, Version, bring_indexes, copy_of_next, template_of_next
@@ -46,7 +47,7 @@ def receiver() -> Iterator[Receiver]:
 
 SEEDS = 6
 EACH = 8
-"""One in so many calls is cut."""
+"""One in so many calls is cut in each way: half of them in one way or another."""
 CHECKED = {
     ("deposit", ROLLED_BACK, 0), ("withdrawal", MIXED, 0), ("withdrawal", UPGRADED, 0), ("withdrawal", "payout of the next", 0),
     ("deposit", "requests of the next", 0), ("deposit", "requests of this", 0), ("refund", ROLLED_BACK, 0),
@@ -94,7 +95,8 @@ EARLY: tuple[Cut, ...] = (
     Cut("collection", "death", "after", 1, "Sign"), Cut("collection", "death", "after", 2, "DeleteItem"),
     Cut("archive", "death", "after", 1, "PutObject"), Cut("archive", "error", "before", 1, "GetObject"),
 )  # fmt: skip
-"""What each check cuts: a refund, a top-up, a sweep, a payment's archiving. The sweep cuts one call in `EACH` in each way."""
+"""What each check cuts: a refund, a top-up, a sweep, a payment's archiving. The sweep cuts one call in `EACH` in each way, others
+in each run."""
 
 
 @pytest.fixture
@@ -118,16 +120,42 @@ def test_a_call_of_either_may_fail(broken: Callable[[Cut], bool], cut: Cut) -> N
 def test_any_call_of_either_may_fail(
     broken: Callable[[Cut], bool],
     record_property: Callable[[str, object], None],
+    testrun_uid: str,
     path: str,
     how: How,
     when: When,
 ) -> None:
-    """One call in `EACH` in each way, and of the ways each another."""
-    at, cuts = 1 + WAYS.index((how, when)) * EACH // len(WAYS), 0
-    while broken(Cut(path, how, when, at)):
-        at, cuts = at + EACH, cuts + 1
+    """One call in `EACH` in each way, of the ways each another, and others in each run."""
+    cuts = cut_in_turn(path, (how, when), EACH, testrun_uid, broken)
     record_property("cut_points", cuts)
-    assert cuts > 30
+    assert cuts > 30 or os.environ.get("CUT_AT")
+
+
+def test_the_ways_share_calls_out_and_each_run_cuts_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No call is left out in every run."""
+
+    def chosen(run: str, way: tuple[How, When]) -> set[int]:
+        found: list[int] = []
+
+        def cut(one: Cut) -> bool:
+            found.append(one.at)
+            return one.at < 2 * EACH
+
+        cuts = cut_in_turn("deposit", way, EACH, run, cut)
+        assert cuts == len(found) - 1
+        return {at for at in found if at <= 2 * EACH}
+
+    calls = range(1, 2 * EACH + 1)
+    runs = [{way: chosen(str(n), way) for way in WAYS} for n in range(100)]
+    for ways in runs:
+        assert {len(ats) for ats in ways.values()} == {2}
+        assert len(set().union(*ways.values())) == len(calls) * len(WAYS) // EACH
+    for way in WAYS:
+        assert set().union(*(ways[way] for ways in runs)) == set(calls)
+    monkeypatch.setenv("CUT_AT", "5")
+    alone: list[Cut] = []
+    assert cut_in_turn("deposit", WAYS[0], EACH, "", lambda one: alone.append(one) is None) == 1
+    assert alone == [Cut("deposit", *WAYS[0], 5)]
 
 
 @pytest.mark.parametrize("first", ["next", "this"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from chalicelib.domain.webhooks.endpoints import EventRecord
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.wiring import services
 from tests.support import versions
-from tests.support.cuts import Cutter, How, When
+from tests.support.cuts import WAYS, Cutter, Died, How, When
 from tests.support.paths import BEFORE, PATHS
 from tests.support.receiver import Receiver
 from tests.support.stack import Stack
@@ -166,12 +167,33 @@ class Cut(NamedTuple):
 
 
 def go_cut(cut: Cut, stack: Stack, after: Version, cutter: Cutter, receiver: Receiver) -> bool:
-    """Go a path from the stack's start with a cut in it; whether the call came. Raises AssertionError where something is lost."""
+    """Go a path from the stack's start with a cut in it; whether the call came. Raises AssertionError where something is lost. What
+    it raises names the call, and says how to play it again."""
     stack.reset()
     cutter.set(cut.at, cut.how, cut.when, cut.of)
     try:
         go(Beside(BothVersions(stack, after, random.Random(str(cut))), cutter), cut.path, MIXED, receiver)
-    except AssertionError as error:
+    except (Exception, Died) as error:
         name = cutter.trace[cut.at - 1] if len(cutter.trace) >= cut.at else "nothing"
-        raise AssertionError(f"{cut} ({cut.of or name}): {error}") from error
+        again = "" if cut.of else f"; CUT_AT={cut.at} cuts it alone"
+        error.add_note(f"{cut} ({cut.of or name}){again}")
+        raise
     return cutter.fired
+
+
+def first_cut(run: str, path: str, way: tuple[How, When], each: int) -> int:
+    """The number of the first call that is cut so where one in `each` is. In a `run` of the tests the ways share the calls of a
+    path out among them: what one way cuts no other does; in the next run each cuts others."""
+    drawn = random.Random(f"{run} {path}").randrange(each)
+    return 1 + (drawn + WAYS.index(way) * each // len(WAYS)) % each
+
+
+def cut_in_turn(path: str, way: tuple[How, When], each: int, run: str, cut: Callable[[Cut], bool]) -> int:
+    """Cut one call in `each` of a path, from `first_cut` on, or the one that `CUT_AT` in the environment names; how many came."""
+    if alone := os.environ.get("CUT_AT"):
+        assert cut(Cut(path, *way, int(alone))), f"call {alone} never came"
+        return 1
+    at = first = first_cut(run, path, way, each)
+    while cut(Cut(path, *way, at)):
+        at += each
+    return (at - first) // each
