@@ -24,6 +24,8 @@ TRIES = 40
 """A mapping that was changed a moment ago takes no change. Two minutes; it is ready in seconds."""
 _WAIT_SECONDS = 3.0
 OFF = ("Disabled", "Disabling")
+_BUSY = ("Creating", "Updating", "Enabling")
+"""Whether one is on or off behind a change is not told before its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,9 @@ def heed(
     answering = {(each.function, each.queue) for each in wanted if each.answers}
     changed = [each for each in found if (each.function, each.queue) in answering and not each.answers]
     for each in changed:
+        state = _ready(client, each.uuid, wait) if each.state in _BUSY else each.state
         # The API's reference names true as the default of Enabled, and not whether that is of an update, too.
-        off = {"Enabled": False} if each.state in OFF else {}
+        off = {"Enabled": False} if state in OFF else {}
         _update(client, each.uuid, wait, FunctionResponseTypes=[ANSWERS], **off)
     for each in changed:
         _ready(client, each.uuid, wait)
@@ -130,7 +133,9 @@ def start(client: Any, functions: Sequence[str], wait: Callable[[float], None] =
 
     Raises botocore's ClientError where Lambda refuses, or a mapping stays busy.
     """
-    changed = [each for each in standing(client, functions) if each.state in OFF]
+    found = standing(client, functions)
+    settled = {each.uuid: _ready(client, each.uuid, wait) if each.state in _BUSY else each.state for each in found}
+    changed = [each for each in found if settled[each.uuid] in OFF]
     for each in changed:
         _update(client, each.uuid, wait, Enabled=True)
     for each in changed:
@@ -159,12 +164,13 @@ def _update(client: Any, uuid: str, wait: Callable[[float], None], **change: Any
             return
 
 
-def _ready(client: Any, uuid: str, wait: Callable[[float], None]) -> None:
-    """Wait while a change is under way; whoever looks afterwards sees what has become of it."""
+def _ready(client: Any, uuid: str, wait: Callable[[float], None]) -> str:
+    """Wait while a change is under way; the state behind it, or that of the last look."""
     for _ in range(TRIES):
-        if client.get_event_source_mapping(UUID=uuid)["State"] not in ("Creating", "Updating", "Enabling"):
-            return
+        if (state := str(client.get_event_source_mapping(UUID=uuid)["State"])) not in _BUSY:
+            break
         wait(_WAIT_SECONDS)
+    return state
 
 
 def _mapping(found: dict[str, Any]) -> Mapping:

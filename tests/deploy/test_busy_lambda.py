@@ -132,13 +132,49 @@ def test_a_rollback_waits_between_code_and_runtime(client: Client, role: str, cl
         assert told() == ("Active", "Successful")
 
 
-def test_mappings_are_changed_and_deleted_once_they_are_ready(client: Client, role: str, clock: Clock) -> None:
-    """By Chalice, which reads AWS's words, and by ours."""
+@pytest.fixture
+def mapping(client: Client, role: str) -> str:
+    """Of a queue, just made; its id."""
     make(client, role)
-    functions, queue = boto3.client("lambda"), boto3.client("sqs").create_queue(QueueName=NAME)["QueueUrl"]
-    arn = boto3.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    uuid = str(client.create_lambda_event_source(arn, NAME, 10))
-    assert functions.get_event_source_mapping(UUID=uuid)["State"] == "Creating"
+    sqs = boto3.client("sqs")
+    queue = sqs.create_queue(QueueName=NAME)["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    return str(client.create_lambda_event_source(arn, NAME, 10))
+
+
+def state(mapping: str) -> str:
+    return str(boto3.client("lambda").get_event_source_mapping(UUID=mapping)["State"])
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_stopped_mapping_that_was_just_updated_is_known_as_stopped(
+    client: Client, mapping: str, clock: Clock, stopped: bool
+) -> None:
+    """As a deploy of a stopped stage leaves it: Lambda says Updating, and what it is behind that only then."""
+    functions, heeded = client._client("lambda"), list[dict[str, Any]]()
+    if stopped:
+        assert mappings.stop(functions, [NAME], clock.sleep) == {}
+    client.update_lambda_event_source(mapping, 5)
+    assert state(mapping) == "Updating"
+
+    def note(params: dict[str, Any], **_: Any) -> None:
+        heeded.append(params)
+
+    functions.meta.events.register("provide-client-params.lambda.UpdateEventSourceMapping", note)
+    mappings.heed(functions, [Consumer(NAME, NAME, True)], mappings.standing(functions, [NAME]), clock.sleep)
+    assert {each.get("Enabled") for each in heeded} == {False if stopped else None}
+    client.update_lambda_event_source(mapping, 4)
+    assert state(mapping) == "Updating"
+    assert [each.uuid for each in mappings.start(functions, [NAME], clock.sleep)] == [mapping] * stopped
+    clock.sleep(60)
+    assert state(mapping) == "Enabled"
+
+
+def test_mappings_are_changed_and_deleted_once_they_are_ready(client: Client, mapping: str, clock: Clock) -> None:
+    """By Chalice, which reads AWS's words, and by ours."""
+    functions, uuid = boto3.client("lambda"), mapping
+    arn = functions.get_event_source_mapping(UUID=uuid)["EventSourceArn"]
+    assert state(uuid) == "Creating"
     client.update_lambda_event_source(uuid, 5)
     wanted = [Consumer(NAME, NAME, True)]
     (changed,) = mappings.heed(functions, wanted, mappings.standing(functions, [NAME]), clock.sleep)
@@ -146,7 +182,7 @@ def test_mappings_are_changed_and_deleted_once_they_are_ready(client: Client, ro
     assert (changed.uuid, found["State"], found["BatchSize"]) == (uuid, "Enabled", 5)
     functions.update_event_source_mapping(UUID=uuid, BatchSize=4)
     assert mappings.stop(functions, [NAME], clock.sleep) == {}
-    assert functions.get_event_source_mapping(UUID=uuid)["State"] == "Disabling"
+    assert state(uuid) == "Disabling"
     assert [each.uuid for each in mappings.start(functions, [NAME], clock.sleep)] == [uuid]
     functions.update_event_source_mapping(UUID=uuid, BatchSize=3)
     mend.take_away(functions, [QueueMapping(uuid, NAME, arn, "Updating")], clock.sleep)

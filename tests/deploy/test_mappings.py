@@ -262,17 +262,24 @@ def test_a_mapping_that_is_being_changed_is_waited_for() -> None:
     found = [mappings.Mapping(ID, "gateway-prod-relay", "gateway-prod-relay", "Updating", False)]
     asked = {"UUID": ID, "FunctionResponseTypes": ["ReportBatchItemFailures"]}
     with Stubber(client) as stub:
+
+        def tell(*states: str) -> None:
+            for state in states:
+                stub.add_response("get_event_source_mapping", {"UUID": ID, "State": state}, {"UUID": ID})
+
+        tell("Updating", "Enabled")  # whether it is on is known then
         stub.add_client_error("update_event_source_mapping", "ResourceInUseException", expected_params=asked)
         stub.add_response("update_event_source_mapping", {"UUID": ID, "State": "Updating"}, asked)
-        for state in ("Updating", "Enabled"):
-            stub.add_response("get_event_source_mapping", {"UUID": ID, "State": state}, {"UUID": ID})
+        tell("Updating", "Enabled")
         assert mappings.heed(client, wanted, found, waited.append) == found
         stub.assert_no_pending_responses()
-        assert len(waited) == 2
+        assert len(waited) == 3
+        tell("Enabled")
         for _ in range(mappings.TRIES):
             stub.add_client_error("update_event_source_mapping", "ResourceInUseException")
         with pytest.raises(ClientError, match="ResourceInUse"):
             mappings.heed(client, wanted, found, waited.append)
+        tell("Enabled")
         stub.add_client_error("update_event_source_mapping", "AccessDeniedException")
         with pytest.raises(ClientError, match="AccessDenied"):
             mappings.heed(client, wanted, found, waited.append)
