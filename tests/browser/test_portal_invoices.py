@@ -277,6 +277,57 @@ def test_an_export_of_several_pages_has_each_invoice_once(page: Browser, service
     assert rows == made[::-1], "newest first, none twice, none lost"
 
 
+def test_lists_and_exports_say_from_which_day_on_they_have_everything(
+    page: Browser, service: dict[str, Any], tmp_path: Path
+) -> None:
+    api(service, "POST", "/invoices", {"currency": "eth", "network": "ethereum", "amount": "0.05"})
+    signed_in(page, service, "client_test", "/invoices")
+    words = "This list has everything from 19 Oct 2025 (UTC) on"
+    assert words not in text(page), "nothing was ever archived here"
+    # The stack is too young to archive anything: its answers, as a service's whose archive has begun.
+    page.run("""(() => {
+        const ask = window.fetch;
+        window.asked = [];
+        window.fetch = async (url, options) => {
+            window.asked.push(String(url));
+            const answer = await ask(url, options);
+            if (!/v1[/](invoices[/]getAll|transactions)/.test(String(url))) return answer;
+            const body = await answer.json();
+            body.meta.pagination.covers_from = '2025-10-19';
+            return new Response(JSON.stringify(body), { status: answer.status, headers: answer.headers });
+        };
+    })()""")
+    page.tell("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    go(page, "/transactions")
+    wait_for(page, words)
+    go(page, "/invoices?createdAt.lte=2024-12-31")
+    assert "Nothing matches" in wait_for(page, words), "that is when it matters most"
+    for path, width in (("/invoices", 390), ("/invoices?createdAt.gte=2025-10-18", 1280)):
+        look(page, width=width)
+        go(page, path)
+        wait_for(page, words)
+        page.screenshot(tmp_path / f"invoices-archived-{width}.png")
+        assert axe(page) == []
+        assert page.run("document.documentElement.scrollWidth") <= width
+        press(page, "Export CSV")
+        wait_for(page, "Start")
+        assert words in text(page), "before anything is saved"
+        page.screenshot(tmp_path / f"invoices-archived-export-{width}.png")
+        assert axe(page) == []
+        assert [url for url in page.run("window.asked") if "limit=100" in url] == []
+        press(page, "Not now")
+    press(page, "Export CSV")
+    press(page, "Start")
+    assert words in wait_for(page, "of invoices exported"), "and with the file"
+    press(page, "Close")
+    go(page, "/invoices?createdAt.gte=2025-10-19")
+    wait_for(page, words)
+    press(page, "Export CSV")
+    wait_for(page, "of invoices exported")
+    assert page.run("document.querySelector('dialog[open]') === null"), "all days that were asked for are there"
+    assert page.run("[...document.querySelectorAll('.notice')].some((each) => each.innerText.includes('has everything'))") is False
+
+
 @pytest.mark.sweep
 def test_a_key_that_may_only_read_is_offered_nothing_else(page: Browser, service: dict[str, Any]) -> None:
     made = api(service, "POST", "/invoices", {"currency": "eth", "network": "ethereum", "amount": "0.05"})

@@ -120,6 +120,32 @@ def test_a_long_export_leaves_room_for_others() -> None:
     assert found == [9, 1, 250], "of forty requests those behind the thirtieth wait before they are sent"
 
 
+def test_it_says_from_which_day_on_it_has_everything() -> None:
+    found = run("""
+        const ask = (days) => async () => {
+            const from = days.shift();
+            const more = days.length > 0;
+            const page = { has_next: more, next_cursor: more ? `c${days.length}` : null, total: null };
+            return { data: [], page: from ? { ...page, covers_from: from } : page };
+        };
+        const covers = async (days) => (await exported(ask(days))).job.state.covers;
+        return [await covers([null]), await covers([null, "2025-10-19"]), await covers(["2025-10-19", "2025-10-20"])];
+    """)
+    assert found == [None, "2025-10-19", "2025-10-20"], "a day that ends meanwhile takes rows of the last pages away"
+
+
+def test_what_asks_for_earlier_days_is_known() -> None:
+    found = value(
+        """import { asksBefore, coverage } from "app/coverage.js";
+        const day = "2025-10-19";""",
+        """[asksBefore(undefined, {}), asksBefore(day, {}), asksBefore(day, { "createdAt[lte]": "2026-01-01" }),
+            asksBefore(day, { "createdAt[gte]": "2025-10-18" }), asksBefore(day, { "createdAt[gte]": "2025-10-19" }),
+            asksBefore(day, { "createdAt[gte]": "2025-10-18T23:59:59Z" }), coverage(day)]""",
+    )
+    assert found[:-1] == [False, True, True, True, False, True]
+    assert "everything from 19 Oct 2025 (UTC) on" in found[-1], "a day in UTC, wherever the reader is"
+
+
 COLUMNS = """
 import { INVOICES, TRANSACTIONS, WITHDRAWALS, paidValue } from "app/export_columns.js";
 import { toCsv } from "app/csv.js";

@@ -23,7 +23,8 @@ export function wholeList(query = {}) {
  *
  * The list is newest first, and a cursor goes on behind the last row that was read: what arrives meanwhile lies before it. So
  * no row that was there at the beginning is lost, and none comes twice. `tell()` is called whenever `state` is another one:
- * `phase` is "running", "waiting" (for `until`, in milliseconds), "failed" (with `error`), "cancelled" or "done".
+ * `phase` is "running", "waiting" (for `until`, in milliseconds), "failed" (with `error`), "cancelled" or "done". `covers` is
+ * the day from which on the rows are all there are, as the last page said it; null where nothing is archived.
  */
 export class ExportJob {
   constructor({ ask, query, columns, id = (row) => row.id, rest = 250, sleep = pause, now = Date.now, tell = () => {} }) {
@@ -34,7 +35,8 @@ export class ExportJob {
     this.parts = ["\uFEFF", csvHead(columns)];
     this.requests = 0;
     this.ended = null;
-    this.state = { phase: "running", rows: 0, total: null, more: true, error: null, until: null, last: null };
+    this.state = { phase: "running", rows: 0, total: null, more: true, error: null, until: null, last: null,
+      covers: null };
   }
 
   /** Go on to the end, from where it stopped. It never throws: `state` says how it went. */
@@ -80,7 +82,9 @@ export class ExportJob {
     if (more && next === this.cursor) throw new Error("The list does not go on: its cursor stayed where it was.");
     this.cursor = next;
     const total = this.state.total ?? (page && page.total !== null && !page.total_capped ? page.total : null);
-    this.put({ phase: "running", until: null, rows: this.seen.size, more, total, last: data.at(-1) ?? this.state.last });
+    const covers = page?.covers_from ?? this.state.covers;
+    const last = data.at(-1) ?? this.state.last;
+    this.put({ phase: "running", until: null, rows: this.seen.size, more, total, last, covers });
   }
 
   /** One page. Waits where the key's limit asks for it, and tries again a few times where nobody answered. */

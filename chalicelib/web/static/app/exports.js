@@ -1,6 +1,7 @@
 // Exports of lists as CSV: the button that stands over a list, and how far the export is, on whichever page a person goes to
 // meanwhile.
 import { get } from "./api.js";
+import { asksBefore, coverage } from "./coverage.js";
 import { signal, useSignal } from "./signal.js";
 import { Ask, useDialog } from "./dialog.js";
 import { AT_ONCE, ExportJob } from "./export_job.js";
@@ -28,14 +29,16 @@ function Export({ name, label, path, query, page }) {
   const busy = Boolean(running && ["running", "waiting", "failed"].includes(running.job.state.phase));
   const many = Boolean(page && (page.total_capped || page.total === null || page.total > AT_ONCE));
   if (!page || page.total === 0) return null;
+  const short = asksBefore(page.covers_from, query);
   const start = () => begin({ name, label, path, query, many });
-  return html`<${Button} tone="quiet" disabled=${busy} onClick=${() => (many ? ask() : start())}>Export CSV<//>
+  return html`<${Button} tone="quiet" disabled=${busy} onClick=${() => (many || short ? ask() : start())}>Export CSV<//>
     ${asked && html`<${Ask} title=${`Export ${label}`} action="Start" close=${close} run=${async () => start()}
-      words=${html`<p>${page.total_capped || page.total === null
+      words=${html`${short && html`<p>${coverage(page.covers_from)}</p>`}
+        ${many && html`<p>${page.total_capped || page.total === null
         ? `There may be more than ${amount(AT_ONCE)} rows.`
         : `There are ${countOf(page.total, "row")}.`} They are read page by page, which takes about
         ${duration((60 * AT_ONCE) / perMinute())} for each ${amount(AT_ONCE)} rows.</p>
-        <p>You can go on working in this tab. Leave it open until the file is saved, and stay signed in.</p>`} />`}`;
+        <p>You can go on working in this tab. Leave it open until the file is saved, and stay signed in.</p>`}`} />`}`;
 }
 
 const perMinute = () => (60_000 / (isTest() ? REST.test : REST.live)) * 100;
@@ -77,14 +80,15 @@ export function ExportProgress() {
   }, []);
   if (!running) return null;
   const { job, name, label } = running;
-  const { phase, rows, total, error, until, last } = job.state;
+  const { phase, rows, total, error, until, last, covers } = job.state;
   if (phase === "cancelled") return null;
   const stop = html`<${Button} tone="quiet" onClick=${forget}>${phase === "failed" ? "Give up" : "Cancel"}<//>`;
   if (phase === "done") {
     return html`<${Notice} tone="good" title=${`${countOf(rows, "row")} of ${label} exported`} actions=${html`
       <${Button} tone="quiet" onClick=${() => save(job, name)}>Save the file again<//>
       <${Button} tone="quiet" onClick=${forget}>Close<//>`}>
-      The file is in your downloads. Cells that a spreadsheet would take for a formula begin with an apostrophe.<//>`;
+      <p>The file is in your downloads. Cells that a spreadsheet would take for a formula begin with an apostrophe.</p>
+      ${asksBefore(covers, job.query) && html`<p>${coverage(covers)}</p>`}<//>`;
   }
   if (phase === "failed") {
     return html`<${Notice} tone="bad" title=${`The export of ${label} stopped after ${countOf(rows, "row")}`} actions=${html`

@@ -1,4 +1,5 @@
 // Lists: filter, sort and page are parameters of the API, and stand in the address, so that a view can be shared.
+import { coverage } from "./coverage.js";
 import { amount, countOf } from "./format.js";
 import { Button, Empty, Failure, Loading } from "./parts.js";
 import { Link, go, parse, useRoute } from "./router.js";
@@ -71,6 +72,7 @@ export function List({
     ${rows.length > 0
       && html`<${Table} label=${label} columns=${columns} rows=${rows} to=${to} rowKey=${rowKey} route=${route} move=${move}
         busy=${loading} />`}
+    ${page?.covers_from && html`<p class="soft">${coverage(page.covers_from)}</p>`}
     ${page && (rows.length > 0 || route.page || route.cursor)
       && html`<${Pager} page=${page} route=${route} move=${move} here=${here} shown=${rows.length} />`}
   </div>`;
