@@ -128,20 +128,20 @@ def delete(args: argparse.Namespace) -> int:
 
     from infra.deploy import stack_name
     from infra.deployment import extras, key_stack, taking_down
-    from infra.deployment.bucket import make_bucket
+    from infra.deployment.bucket import bucket_of, make_bucket
     from infra.deployment.code import PROJECT
     from infra.deployment.lock import locked
 
     if args.stage == "local":
         raise CanNot("the stage local ends with make run")
-    bucket = make_bucket(boto3)
+    bucket = bucket_of(boto3)
     if blocking := extras.in_the_way(boto3.client("cloudformation"), args.stage):
         raise CanNot(f"the API can not go before: {', '.join(f'platform {name} --unmap' for name in blocking)}")
-    for line in taking_down.preview(boto3, bucket, args.stage):
+    for line in taking_down.preview(boto3, bucket, args.stage, PROJECT):
         print(line)
     if not args.yes:
         ask(f"Type the stage's name, {args.stage}, to go on: ", (args.stage,))
-    with locked(bucket, args.stage, _tell) as lock:
+    with locked(make_bucket(boto3), args.stage, _tell) as lock:
         taking_down.take_down(boto3, bucket, lock, _tell, PROJECT)
     for line in taking_down.kept(boto3.client("cloudformation"), key_stack.name_of(args.stage), stack_name(args.stage)):
         print(line)

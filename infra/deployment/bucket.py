@@ -41,6 +41,11 @@ class Bucket:
         """The arguments that every call has."""
         return {"Bucket": self.name, "ExpectedBucketOwner": self.owner}
 
+    @property
+    def where(self) -> str:
+        """Account, region and caller: the line that a command begins with."""
+        return f"account {self.owner}, region {self.region}, as {self.caller}"
+
     def url(self, key: str) -> str:
         """Where CloudFormation finds an object."""
         suffix = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"

@@ -79,9 +79,12 @@ def _sharing(session: Any, bucket: Bucket, lock: Lock, project: Path) -> Iterato
 
 
 def adopt(session: Any, bucket: Bucket, stage: str, project: Path) -> tuple[Record | None, list[Resource]]:
-    """The shared record, and what it has to say of what stands now; without one, this checkout's. Raises CanNot, ClientError."""
+    """The shared record, and what it has to say of what stands now; without one, this checkout's, where that is of this account and
+    region. Raises CanNot, ClientError."""
     shared = record.fetch(bucket, stage)
     before = shared or record.read_file(record.file_of(project, stage)) or Record(())
+    if not shared and not record.is_of(before.resources, bucket.owner, bucket.region):
+        before = Record(())  # roles of the same names stand in the right place
     queues = {each.function: each.queue for each in consumers(stage)}
     return shared, adopted(before.resources, standing.look(session, stage), queues, stage, session, api_url(bucket))
 

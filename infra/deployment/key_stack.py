@@ -118,7 +118,7 @@ def taken_away(keys: Stack, text: str) -> list[str]:
     """What a template of keys takes from those that use them: keys and aliases that it does not have, which leave the stack, and
     what the policies of its keys allow no more, or only under other conditions, or deny. Whether other conditions are wider or
     narrower is not looked at. Changes nothing. Raises botocore's ClientError."""
-    held = keys.holds() if keys.state() else {}
+    held = keys.holds()
     if not held or (before := keys.template()).strip() == text.strip():
         return []
     known, stands = resources(text), resources(before)

@@ -7,8 +7,9 @@ from typing import Any
 
 from chalicelib.settings import APP
 from infra import lambda_platform, mappings
+from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import code, function_settings, gateway_stage, key_stack, retained, standing
+from infra.deployment import code, elsewhere, function_settings, gateway_stage, key_stack, retained, standing
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
 from infra.deployment.mend import too_many
@@ -20,10 +21,12 @@ _NEW = (None, "ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS")
 
 
 def plan(session: Any, bucket: Bucket, stage: str) -> list[str]:
-    """The lines. Changes nothing. Raises CanNot where the stack can not be brought to its template, botocore's ClientError."""
+    """The lines. Changes nothing. Raises CanNot where the stack can not be brought to its template, or the stage stands in another
+    region; botocore's ClientError."""
     found = standing.look(session, stage)
     parts = (
-        iter([f"account {bucket.owner}, region {bucket.region}, as {bucket.caller}"]),
+        iter([bucket.where]),
+        _elsewhere(session, bucket, stage, found),
         _keys(session, bucket, stage),
         _stack(session, bucket, stage),
         _functions(found, stage),
@@ -36,12 +39,24 @@ def plan(session: Any, bucket: Bucket, stage: str) -> list[str]:
     return [line for part in parts for line in part]
 
 
+def _elsewhere(session: Any, bucket: Bucket, stage: str, found: Standing) -> Iterator[str]:
+    """Raises CanNot where the stage stands in another region alone."""
+    other = elsewhere.look(session, bucket, stage)
+    if other.stands and not found.functions:
+        raise CanNot(
+            f"stage {stage} stands in {', '.join(other.stands)}, and not in account {bucket.owner}, region {bucket.region}: roles"
+            " would be those of both. A stage stands in one region of an account: AWS_REGION says which it is"
+        )
+    if other:
+        yield f"  its roles are also those of stage {stage} in {other}"
+
+
 def _keys(session: Any, bucket: Bucket, stage: str) -> Iterator[str]:
     keys, main = (Stack(session.client("cloudformation"), bucket, n) for n in (key_stack.name_of(stage), stack_name(stage)))
     state = keys.state()
-    lacking = key_stack.outside(session.client("kms"), stage, keys.holds() if state else ())
+    lacking = key_stack.outside(session.client("kms"), stage, keys.holds())
     if lacking:
-        place = "from the main stack" if main.state() and key_stack.held(main) else "from outside of any stack"
+        place = "from the main stack" if key_stack.held(main) else "from outside of any stack"
         yield f"stack {keys.name} ({state or 'new'}): takes {len(lacking)} keys and aliases, as they are, {place}"
     elif state in _NEW:
         yield f"stack {keys.name}: new, with all keys"
@@ -55,7 +70,7 @@ def _stack(session: Any, bucket: Bucket, stage: str) -> Iterator[str]:
     name, dynamodb = stack_name(stage), session.client("dynamodb")
     main = Stack(session.client("cloudformation"), bucket, name)
     state, text = main.state(), TEMPLATE.read_text()
-    outside = retained.look(session, text, stage, main.holds() if state else (), bucket)
+    outside = retained.look(session, text, stage, main.holds(), bucket)
     if outside.found:
         yield f"stack {name} ({state or 'new'}): takes {retained.words(outside)} that stand already, as they are"
     if state in _NEW:

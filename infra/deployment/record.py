@@ -30,11 +30,11 @@ class Record:
 
 
 def fetch(bucket: Bucket, stage: str) -> Record | None:
-    """The shared record, None where there is none. Raises botocore's ClientError, CanNot for one that can not be read."""
+    """The shared record, None where there is none, nor a bucket. Raises ClientError, CanNot for one that can not be read."""
     try:
         found = bucket.client.get_object(**bucket.whose, Key=_key(stage))
     except ClientError as error:
-        if error.response["Error"]["Code"] == "NoSuchKey":
+        if error.response["Error"]["Code"] in ("NoSuchKey", "NoSuchBucket"):
             return None
         raise
     return Record(_resources(found["Body"].read(), f"s3://{bucket.name}/{_key(stage)}"), found["ETag"])
@@ -66,6 +66,12 @@ def write_file(file: Path, resources: Sequence[Resource]) -> None:
     begun = file.with_suffix(".begun")
     begun.write_bytes(_content(resources))
     begun.replace(file)
+
+
+def is_of(resources: Sequence[Resource], account: str, region: str) -> bool:
+    """Whether functions are recorded, and all of them in this account and region: a role's entry names no region."""
+    arns = [str(each["lambda_arn"]) for each in resources if each["resource_type"] == "lambda_function"]
+    return bool(arns) and all(arn.split(":")[3:5] == [region, account] for arn in arns)
 
 
 def file_of(project: Path, stage: str) -> Path:

@@ -55,11 +55,9 @@ class Stack:
 
     def holds(self) -> dict[str, str]:
         """The types of what is in it, by logical id; nothing where there is no stack. Raises botocore's ClientError."""
-        pages = self.formation.get_paginator("list_stack_resources").paginate(StackName=self.name)
-        every = [each for page in pages for each in page["StackResourceSummaries"]]
         return {
             each["LogicalResourceId"]: each["ResourceType"]
-            for each in every
+            for each in listed(self.formation, self.name) or ()
             if each.get("PhysicalResourceId") and not each.get("ResourceStatus", "").startswith("DELETE_")
         }
 
@@ -148,6 +146,18 @@ class Stack:
             elif name in given:
                 values.append({"ParameterKey": name, "ParameterValue": given[name] or ""})
         return {"StackName": self.name, "TemplateURL": self.bucket.url(upload(self.bucket, text)), "Parameters": values}
+
+
+def listed(formation: Any, name: str) -> list[dict[str, Any]] | None:
+    """What a stack lists, made or not; None where there is no stack. Raises botocore's ClientError."""
+    try:
+        pages = formation.get_paginator("list_stack_resources").paginate(StackName=name)
+        return [each for page in pages for each in page["StackResourceSummaries"]]
+    except ClientError as error:
+        # CloudFormation has no code of its own for this.
+        if "does not exist" in error.response["Error"]["Message"]:
+            return None
+        raise
 
 
 def send(call: Callable[..., Any], arguments: dict[str, Any], wait: Wait) -> None:

@@ -132,5 +132,5 @@ def demand_nothing_taken(session: Any, bucket: Bucket, stage: str) -> None:
 
 def _gone(main: Stack, text: str) -> dict[str, str]:
     """The types of what the stack holds and the template does not have, but for keys, by logical id."""
-    held, known = main.holds() if main.state() else {}, resources(text)
+    held, known = main.holds(), resources(text)
     return {logical: kind for logical, kind in sorted(held.items()) if logical not in known and kind not in KEY_TYPES}

@@ -495,12 +495,14 @@ def test_a_stage_is_taken_down_by_its_name_alone(
     account: None, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[str] = []
+    make_function("gateway-prod-payout", "2", **{"aws-chalice": f"version=1.32.0:stage={STAGE}:app=gateway"})
     monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or answer)
     monkeypatch.setattr(taking_down, "take_down", lambda *_: pytest.fail("it began"))
     assert main(["--stage", STAGE, "delete"]) == 1
     told = capsys.readouterr()
     assert "stays: the stacks, with what is money in them" in told.out and "no payment is seen" in told.out
     assert asked == ["Type the stage's name, prod, to go on: "] and told.err == "nothing was done\n"
+    assert boto3.client("s3").list_buckets()["Buckets"] == []
     assert main(["--stage", "local", "delete", "--yes"]) == 1
 
 

@@ -1,0 +1,56 @@
+"""Where else a stage stands. IAM is of the whole account: the functions of two regions have roles of one name, so that a deploy in
+one changes the rights of the other's, and `delete` in one would leave the other's without any.
+
+Each region that was deployed to has a bucket for deployments, and S3 lists those of all regions.
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListBuckets.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from infra.commands.common import CanNot
+from infra.deployment import standing
+from infra.deployment.bucket import Bucket
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Other regions of the account: where functions of the stage stand, and those that do not answer, with what was said."""
+
+    stands: tuple[str, ...]
+    silent: Mapping[str, str]
+
+    def __bool__(self) -> bool:
+        return bool(self.stands or self.silent)
+
+    def __str__(self) -> str:
+        return ", ".join([*self.stands, *(f"{region}, which does not answer ({said})" for region, said in self.silent.items())])
+
+
+def look(session: Any, bucket: Bucket, stage: str) -> Elsewhere:
+    """Ask each other region with a bucket for deployments. `bucket` is this region's. Raises ClientError where S3 refuses."""
+    stands, silent, head = [], {}, bucket.name.removesuffix(bucket.region)
+    every = [str(each["Name"]) for each in bucket.client.list_buckets()["Buckets"]]
+    for region in sorted(name.removeprefix(head) for name in every if name.startswith(head) and name != bucket.name):
+        try:
+            if standing.function_names(session.client("lambda", region_name=region), stage):
+                stands.append(region)
+        except (ClientError, BotoCoreError) as error:
+            # One that is down, or was shut for the account, must keep nobody from working here: who asks tells of it.
+            silent[region] = type(error).__name__ if isinstance(error, BotoCoreError) else error.response["Error"]["Code"]
+    return Elsewhere(tuple(stands), silent)
+
+
+def not_here(session: Any, bucket: Bucket, stage: str) -> CanNot:
+    """What to say of a stage that does not stand in this account and region. Raises botocore's ClientError."""
+    found = look(session, bucket, stage)
+    there = f": it stands in {', '.join(found.stands)}" if found.stands else ""
+    return CanNot(
+        f"stage {stage} does not stand in account {bucket.owner}, region {bucket.region}{there}."
+        " AWS_REGION and AWS_PROFILE say which it is"
+    )
