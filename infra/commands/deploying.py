@@ -168,15 +168,22 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> None:
     from infra import gateway_answers, mappings
     from infra.deploy import end_stack
     from infra.deployment import forms, function_settings, gateway_stage, mend, standing, stopping, versions
-    from infra.deployment.code import PROJECT, deploy_code
+    from infra.deployment.code import PROJECT, deploy_code, recorded_functions
 
     stage, client = args.stage, session.client("lambda")
     prepare_stage(args, lock.demand, keep=True)
     lock.demand()
     if forms.older_ran(versions.fetch(lock.bucket, stage), standing.look(session, stage).functions.values()):
         reopen()
-    stopped = function_settings.stopped(client, standing.function_names(client, stage))
-    recorded = deploy_code(session, lock.bucket, lock, _tell, PROJECT)
+    known = recorded_functions(lock.bucket, stage, PROJECT)
+    stopped, whole = stopping.to_stay(client, standing.function_names(client, stage), known)
+
+    def stop_again() -> None:
+        """Their new mappings, and of a stage that is stopped as a whole new functions: they run from Chalice on."""
+        if stopped and (left := stopping.stop(client, standing.function_names(client, stage) if whole else stopped)):
+            raise CanNot("; ".join(f"{name} is called, and was to be stopped: {said}" for name, said in left.items()))
+
+    recorded = deploy_code(session, lock.bucket, lock, _tell, PROJECT, stop_again)
     wanted = mappings.consumers(stage)
     surplus = mend.too_many(wanted, standing.look(session, stage), recorded)
     mend.take_away(client, surplus)
@@ -184,8 +191,6 @@ def _deploy(args: argparse.Namespace, lock: Lock, session: Any) -> None:
         print(f"{each.function}: the mapping {each.uuid} of {each.queue} was one too many, and is gone")
     mappings.heed(client, wanted, mappings.standing(client, [each.function for each in wanted]))
     function_settings.settle(client, stage, standing.function_names(client, stage))
-    if stopped:  # new ones, too
-        stopping.stop(client, standing.function_names(client, stage))
     lock.demand()
     api = next(each["rest_api_id"] for each in recorded if each["resource_type"] == "rest_api")
     gateway_answers.put_answers(api)

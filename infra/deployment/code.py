@@ -26,14 +26,23 @@ PROJECT = Path(__file__).resolve().parents[2]
 AGAIN = "what was done stays; run this again to go on"
 
 
-def deploy_code(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], None], project: Path) -> list[Resource]:
-    """Deploy the project with Chalice to the stage whose lock is held; the record afterwards.
+def deploy_code(
+    session: Any,
+    bucket: Bucket,
+    lock: Lock,
+    tell: Callable[[str], None],
+    project: Path,
+    behind: Callable[[], None] = lambda: None,
+) -> list[Resource]:
+    """Deploy the project with Chalice to the stage whose lock is held; the record afterwards. `behind` is done right behind
+    Chalice, and before what that made is shared.
 
     Records of an older version have to be migrated anew behind it (`migrating.reopen`). What stands and is not recorded is adopted
     first. Raises CanNot where Chalice fails, the lock is lost or two APIs serve the stage; botocore's ClientError.
     """
     with recording(session, bucket, lock, project, migrating=True) as recorded:
         chalice(project, lock, tell)
+        behind()
     return recorded
 
 
@@ -81,12 +90,24 @@ def _sharing(session: Any, bucket: Bucket, lock: Lock, project: Path) -> Iterato
 def adopt(session: Any, bucket: Bucket, stage: str, project: Path) -> tuple[Record | None, list[Resource]]:
     """The shared record, and what it has to say of what stands now; without one, this checkout's, where that is of this account and
     region. Raises CanNot, ClientError."""
-    shared = record.fetch(bucket, stage)
-    before = shared or record.read_file(record.file_of(project, stage)) or Record(())
-    if not shared and not record.is_of(before.resources, bucket.owner, bucket.region):
-        before = Record(())  # roles of the same names stand in the right place
+    shared, before = _before(bucket, stage, project)
     queues = {each.function: each.queue for each in consumers(stage)}
-    return shared, adopted(before.resources, standing.look(session, stage), queues, stage, session, api_url(bucket))
+    return shared, adopted(before, standing.look(session, stage), queues, stage, session, api_url(bucket))
+
+
+def recorded_functions(bucket: Bucket, stage: str, project: Path) -> set[str]:
+    """The functions that `adopt` finds recorded, by Lambda's names: a deploy that was cut has left others. Raises as that."""
+    found = _before(bucket, stage, project)[1]
+    return {str(each["lambda_arn"]).rsplit(":", 1)[1] for each in found if each["resource_type"] == "lambda_function"}
+
+
+def _before(bucket: Bucket, stage: str, project: Path) -> tuple[Record | None, tuple[Resource, ...]]:
+    """The shared record, and what is recorded there or else in this checkout."""
+    if shared := record.fetch(bucket, stage):
+        return shared, shared.resources
+    own = record.read_file(record.file_of(project, stage)) or Record(())
+    # Of another place it would name roles, which stand in that one.
+    return None, own.resources if record.is_of(own.resources, bucket.owner, bucket.region) else ()
 
 
 def api_url(bucket: Bucket) -> str:

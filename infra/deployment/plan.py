@@ -9,7 +9,7 @@ from chalicelib.settings import APP
 from infra import lambda_platform, mappings
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
-from infra.deployment import code, elsewhere, function_settings, gateway_stage, key_stack, retained, standing
+from infra.deployment import code, elsewhere, gateway_stage, key_stack, retained, standing, stopping
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
 from infra.deployment.mend import too_many
@@ -30,7 +30,7 @@ def plan(session: Any, bucket: Bucket, stage: str) -> list[str]:
         _keys(session, bucket, stage),
         _stack(session, bucket, stage),
         _functions(found, stage),
-        _stopped(session.client("lambda"), found),
+        _stopped(session.client("lambda"), bucket, stage, found),
         _api(found, bucket),
         gateway_stage.plan(session, stage),
         _queues(found, stage),
@@ -100,9 +100,15 @@ def _functions(found: Standing, stage: str) -> Iterator[str]:
         yield f"  removed where Chalice made them: {', '.join(sorted(gone))}"
 
 
-def _stopped(client: Any, found: Standing) -> Iterator[str]:
-    if stopped := function_settings.stopped(client, sorted(found.functions)):
-        yield f"  {len(stopped)} are stopped, and stay so, with their queues: start-functions has them called again"
+def _stopped(client: Any, bucket: Bucket, stage: str, found: Standing) -> Iterator[str]:
+    known = code.recorded_functions(bucket, stage, code.PROJECT)
+    stopped, whole = stopping.to_stay(client, sorted(found.functions), known)
+    again = "start-functions has them called again"
+    if whole:
+        yield f"  all {len(stopped)} are stopped, and stay so, with their queues; new ones, too: {again}"
+    elif stopped:
+        count = f"{len(stopped)} of {len(found.functions)}"
+        yield f"  {count} are stopped, and stay so, with their queues: {again}: {', '.join(stopped)}"
 
 
 def _api(found: Standing, bucket: Bucket) -> Iterator[str]:

@@ -9,7 +9,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from infra import mappings
@@ -20,6 +20,14 @@ def stop(client: Any, functions: Sequence[str], wait: Callable[[float], None] = 
     """Stop all of them. Functions, and ids of mappings, that Lambda refused to stop, with what it said. `client` is Lambda's."""
     left = function_settings.stop(client, functions, wait)
     return left | mappings.stop(client, functions, wait)
+
+
+def to_stay(client: Any, functions: Sequence[str], recorded: Collection[str]) -> tuple[list[str], bool]:
+    """Those of a stage's functions that are stopped, and whether the stage is as a whole: then new ones stop, too. What is not
+    `recorded` is new, of a deploy that was cut before it could stop it. Raises botocore's ClientError."""
+    stopped = function_settings.stopped(client, functions)
+    older = [each for each in functions if each in recorded] or functions
+    return stopped, bool(stopped) and set(older) <= set(stopped)
 
 
 def start(client: Any, stage: str, functions: Sequence[str], wait: Callable[[float], None] = time.sleep) -> None:

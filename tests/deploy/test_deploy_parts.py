@@ -87,17 +87,13 @@ def test_it_shows_what_it_will_do_and_does_nothing_unless_told(
     assert boto3.client("s3").list_buckets()["Buckets"] == []
 
 
-def test_a_deploy_tells_what_is_stopped_and_leaves_it_so(
-    topic: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """While tables are brought back nothing may run, whatever is deployed meanwhile."""
+def test_a_deploy_tells_what_is_stopped(topic: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It stays so (test_stopped_deploys.py): while tables are brought back nothing may run, whatever is deployed meanwhile."""
     make_function("gateway-prod-payout", "2")
     assert main(["--stage", STAGE, "stop-functions"]) == 0
-    monkeypatch.setattr(deploying, "_deploy", lambda *_: None)
-    monkeypatch.setattr(deploying, "_end", lambda *_: 0)
-    assert main(["--stage", STAGE, "deploy", "--yes", "--alarm-topic", topic]) == 0
-    assert "1 are stopped, and stay so, with their queues" in capsys.readouterr().out
-    assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 0
+    monkeypatch.setattr("builtins.input", lambda _: "no")
+    assert main(["--stage", STAGE, "deploy", "--alarm-topic", topic]) == 1
+    assert "all 1 are stopped, and stay so, with their queues" in capsys.readouterr().out
     assert main(["--stage", STAGE, "start-functions"]) == 0
     assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 20
 

@@ -22,6 +22,7 @@ from chalicelib.settings import VARIABLES
 from infra import mappings
 from infra.cli import main
 from infra.deployment import function_settings, stopping
+from infra.deployment.bucket import make_bucket
 from infra.local import repairs
 from tests.deploy.declared import consumers
 
@@ -201,9 +202,11 @@ def test_a_deploy_leaves_queues_stopped_those_of_new_mappings_too(deployed: Depl
     from infra.commands import deploying
     from infra.deployment import code, gateway_stage, versions
 
-    def chalice(*_: Any) -> list[dict[str, str]]:
+    def chalice(*given: Any) -> list[dict[str, str]]:
         deployed.functions.delete_event_source_mapping(UUID=deployed.of("relay")[0])
         deployed.map("relay", "gateway-prod-relay")
+        behind = given[-1]
+        behind()
         return [{"name": "rest_api", "resource_type": "rest_api", "rest_api_id": "a1b2c3"}]
 
     assert main(["--stage", STAGE, "stop-functions"]) == 0
@@ -213,7 +216,7 @@ def test_a_deploy_leaves_queues_stopped_those_of_new_mappings_too(deployed: Depl
         monkeypatch.setattr(module, name, lambda *_, **__: 0)
     for module, name in ((gateway_stage, "settle"), (deploy, "end_stack")):
         monkeypatch.setattr(module, name, lambda *_, **__: [])
-    lock: Any = SimpleNamespace(demand=lambda: None, bucket=None)
+    lock: Any = SimpleNamespace(demand=lambda: None, bucket=make_bucket(boto3))
     deploying._deploy(Namespace(stage=STAGE), lock, boto3)
     assert deployed.states() == {"Disabled"} and len(deployed.of("relay")) == 1
 
