@@ -94,6 +94,7 @@ def rollback(args: argparse.Namespace) -> int:
     from infra.deployment.lock import locked
 
     bucket = bucket_of(boto3)
+    print(bucket.where)
     functions, known, target = _target(bucket, args)
     for line in rolling_back.preview(functions, known, target):
         print(line)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from infra.commands.common import CanNot, Command, say, services
@@ -40,7 +41,10 @@ def prepare(args: argparse.Namespace) -> int:
 
     if problem := topic_problem(args.stage, args.alarm_topic):
         raise CanNot(problem)
-    with locked(make_bucket(boto3), args.stage, print) as lock:
+    bucket = make_bucket(boto3)
+    if args.stage != "local":
+        print(bucket.where)
+    with locked(bucket, args.stage, print) as lock:
         demand_nothing_taken(boto3, lock.bucket, args.stage)
         code = prepare_stage(args, lock.demand)
         if args.stage != "local" and (resources := adopt(boto3, lock.bucket, args.stage, PROJECT)[1]):
@@ -87,8 +91,6 @@ def mappings(args: argparse.Namespace) -> int:
 
     The exit code is 1 while something is wrong that this can not mend.
     """
-    import sys
-
     import boto3
 
     from infra import mappings as queues
@@ -112,29 +114,40 @@ def stop_functions(args: argparse.Namespace) -> int:
 
     The exit code is 1 while one is called, or a deploy is under way, which may make new ones.
     """
-    import sys
-
     import boto3
-    from botocore.exceptions import ClientError
+    from botocore.exceptions import BotoCoreError, ClientError
 
     from infra.deployment import standing, stopping
     from infra.deployment.bucket import bucket_of
+    from infra.deployment.elsewhere import not_here
     from infra.deployment.lock import locked
 
     client = boto3.client("lambda")
     functions = standing.function_names(client, args.stage)
-    left = stopping.stop(client, functions)
+    left = stopping.stop(client, functions)  # before anything else is asked
+    if not functions:
+        raise not_here(boto3, bucket_of(boto3), args.stage)
     try:
-        with locked(bucket_of(boto3), args.stage, print):  # a deploy makes new functions
+        bucket = bucket_of(boto3)
+        print(bucket.where)
+        with locked(bucket, args.stage, print):  # a deploy makes new functions
+            functions = standing.function_names(client, args.stage)
             left = stopping.stop(client, functions)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "NoSuchBucket":  # nobody has deployed with the command
-            raise
+    except (CanNot, ClientError, BotoCoreError) as error:
+        if not isinstance(error, ClientError) or error.response["Error"]["Code"] != "NoSuchBucket":  # nobody has deployed
+            _tell_stopped(args.stage, functions, left)
+            raise CanNot(f"{error}. A deploy may make functions that are called: run this again") from error
+    _tell_stopped(args.stage, functions, left)
+    return 1 if left else 0
+
+
+def _tell_stopped(stage: str, functions: Sequence[str], left: Mapping[str, str]) -> None:
+    """`left` says of functions, and of mappings by their ids, why they were not stopped."""
     for name, said in left.items():
         print(f"{name} is still called: {said}", file=sys.stderr)
     stopped = [name for name in functions if name not in left]
-    print(f"{len(stopped)} functions of stage {args.stage} are stopped, and no queue brings messages to any")
-    return 1 if left else 0
+    queues = "and no queue brings messages to any" if left.keys() <= set(functions) else "and some queues still bring messages"
+    print(f"{len(stopped)} functions of stage {stage} are stopped, {queues}")
 
 
 def start_functions(args: argparse.Namespace) -> int:
@@ -142,14 +155,17 @@ def start_functions(args: argparse.Namespace) -> int:
 
     The exit code is 1 where the account has no room for the reserve of some: they are called without.
     """
-    import sys
-
     import boto3
 
     from infra.deployment import function_settings, standing, stopping
+    from infra.deployment.bucket import bucket_of
+    from infra.deployment.elsewhere import not_here
 
-    client = boto3.client("lambda")
+    client, bucket = boto3.client("lambda"), bucket_of(boto3)
     functions = standing.function_names(client, args.stage)
+    if not functions:
+        raise not_here(boto3, bucket, args.stage)
+    print(bucket.where)
     stopping.start(client, args.stage, functions)
     said = list(function_settings.wrong(client, args.stage, functions))
     for line in said:

@@ -122,11 +122,11 @@ class Lock:
         self._etag, self._renewed = etag, time.monotonic()
 
     def _read(self) -> dict[str, Any] | None:
-        """Who has it, with its age by S3's own clock; None where nobody has."""
+        """Who has it, with its age by S3's own clock; None where nobody has, or there is no bucket."""
         try:
             found = self.bucket.client.get_object(**self.bucket.whose, Key=self.key)
         except ClientError as error:
-            if _code(error) == "NoSuchKey":
+            if _code(error) in ("NoSuchKey", "NoSuchBucket"):
                 return None
             raise
         return {**json.loads(found["Body"].read()), "etag": found["ETag"], "age": _age(found)}

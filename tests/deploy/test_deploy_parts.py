@@ -103,7 +103,9 @@ def test_a_stop_beside_a_deploy_says_that_new_functions_may_come(topic: str, cap
     with locked(make_bucket(boto3), STAGE, print):
         assert main(["--stage", STAGE, "stop-functions"]) == 1
     assert boto3.client("lambda").get_function_concurrency(FunctionName="gateway-prod-payout")["ReservedConcurrentExecutions"] == 0
-    assert "deploy" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "1 functions of stage prod are stopped, and no queue brings messages to any" in told.out
+    assert "deploys stage prod" in told.err and "may make functions that are called: run this again" in told.err
 
 
 def test_two_apis_of_a_stage_are_named_before_anything_is_done(

@@ -178,7 +178,10 @@ def test_functions_go_back_one_version(stage: Stage, capsys: pytest.CaptureFixtu
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     assert stage.runs() == {name: (checksum("one"), "one") for name in NAMES}
     said = capsys.readouterr().out
-    assert f"functions run {checksum('two')}" in said and f"2 functions of stage prod run {checksum('one')}" in said
+    assert (
+        said.startswith(f"{stage.bucket.where}\nfunctions run {checksum('two')}")
+        and f"2 functions of stage prod run {checksum('one')}" in said
+    )
     assert main(["--stage", STAGE, "rollback", "--yes"]) == 0
     assert f"0 functions of stage prod run {checksum('one')}" in capsys.readouterr().out
     stage.deploy("one", *NAMES)

@@ -227,7 +227,9 @@ def test_prepare_alone_refuses_it_while_functions_stand(
     monkeypatch.setattr(taken_away, "TEMPLATE", file)
     before = stack.holds()
     assert main(["--stage", STAGE, "prepare"]) == 1
-    said = capsys.readouterr().err
+    told = capsys.readouterr()
+    said = told.err
+    assert told.out == f"{stack.bucket.where}\n"
     assert GONE in said and "which functions that stand may need" in said and "Nothing was changed" in said
     assert stack.holds() == before
     monkeypatch.setattr(plan, "TEMPLATE", file)

@@ -205,3 +205,30 @@ def test_delete_says_what_is_kept_where_a_stack_is_missing(
     assert "kept: table gateway-prod-ledger, in no stack; deploy brings it in again" in said
     assert f"kept: key {key}, in no stack; deploy brings it in again" in said
     assert functions() == set()
+
+
+@pytest.mark.parametrize("command", ["stop-functions", "start-functions"])
+def test_where_no_function_stands_none_is_said_to_be_stopped(go: Go, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    stand()
+    go(AWAY)
+    assert main(["--stage", STAGE, command]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"stage prod does not stand in account {DEFAULT_ACCOUNT_ID}, region {AWAY}: it stands in {HOME}.")
+
+
+def test_commands_that_change_functions_begin_with_the_place(go: Go, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stand()
+    where = make_bucket(boto3).where
+    for command in ("stop-functions", "start-functions"):
+        main(["--stage", STAGE, command])
+        assert capsys.readouterr().out.splitlines()[0] == where
+    assert main(["--stage", STAGE, "stop-functions"]) == 0
+
+
+def test_without_a_bucket_no_lock_is_said_to_stay(go: Go, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in NAMES:
+        make_function(name, "1", **OURS)
+    assert main(["--stage", STAGE, "stop-functions"]) == 0
+    said = capsys.readouterr()
+    assert "lock" not in said.out + said.err and "2 functions of stage prod are stopped" in said.out
