@@ -120,7 +120,10 @@ def seed_escrow(args: argparse.Namespace) -> int:
 
 
 def seed_restore(args: argparse.Namespace) -> int:
-    """Prepare an empty stage with the seed of a backup. No address is given out before `restore` has found the old ones."""
+    """Prepare an empty stage with the seed of a backup. No address is given out before `restore` has found the old ones.
+
+    It takes the stage's lock, and takes nothing away that functions may need, as `prepare`.
+    """
     import boto3
 
     from chalicelib.custody import seed_backup as files
@@ -128,6 +131,9 @@ def seed_restore(args: argparse.Namespace) -> int:
     from chalicelib.domain.errors import BusinessRule
     from infra import bootstrap
     from infra.deploy import create_stack, topic_problem
+    from infra.deployment.bucket import make_bucket
+    from infra.deployment.lock import locked
+    from infra.deployment.taken_away import demand_nothing_taken
 
     try:
         document = json.loads(_read(args.file))
@@ -140,14 +146,18 @@ def seed_restore(args: argparse.Namespace) -> int:
     wired = services()
     if problem := topic_problem(args.stage, args.alarm_topic):
         raise CanNot(problem)
-    create_stack(args.stage, alarm_topic=args.alarm_topic)
-    kms = boto3.client("kms")
-    try:
-        with files.opened(kms, document, private, passphrase) as seed:
-            bootstrap.restore_seed(wired, kms, seed)
-    except (KeyError, ValueError, BusinessRule, SecretUnusable) as error:
-        raise CanNot(f"{args.file}: {error}") from error
-    bootstrap.prepare(wired, kms)
+    bucket, kms = make_bucket(boto3), boto3.client("kms")
+    if args.stage != "local":
+        print(bucket.where)
+    with locked(bucket, args.stage, print) as lock:
+        demand_nothing_taken(boto3, bucket, args.stage)
+        create_stack(args.stage, alarm_topic=args.alarm_topic, demand=lock.demand)
+        try:
+            with files.opened(kms, document, private, passphrase) as seed:
+                bootstrap.restore_seed(wired, kms, seed)
+        except (KeyError, ValueError, BusinessRule, SecretUnusable) as error:
+            raise CanNot(f"{args.file}: {error}") from error
+        bootstrap.prepare(wired, kms)
     print(f"stage {args.stage} has its seed again; no address is given out before the command restore is done")
     return 0
 

@@ -29,6 +29,7 @@ from infra.deployment.stack import Stack
 from infra.deployment.template_nodes import compose, of, pairs
 from infra.deployment.versions import Version
 from infra.local import repairs
+from infra.stage_settings import declared
 from tests.deploy.importing import stand_in
 from tests.deploy.made_functions import make_function
 
@@ -231,6 +232,13 @@ def test_prepare_alone_refuses_it_while_functions_stand(
     said = told.err
     assert told.out == f"{stack.bucket.where}\n"
     assert GONE in said and "which functions that stand may need" in said and "Nothing was changed" in said
+    backup = tmp_path / "seed.json"
+    backup.write_text("{}")
+    settings = {"Variables": dict(declared(STAGE))}
+    boto3.client("lambda").update_function_configuration(FunctionName=f"gateway-{STAGE}-tick", Environment=settings)
+    assert main(["--stage", STAGE, "seed-restore", str(backup)]) == 1
+    told = capsys.readouterr()
+    assert (told.out, told.err) == (f"{stack.bucket.where}\n", said), "it replaces prepare"
     assert stack.holds() == before
     monkeypatch.setattr(plan, "TEMPLATE", file)
     assert f"  behind the functions, takes away {GONE}" in list(plan.plan(boto3, stack.bucket, STAGE)), (

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -30,6 +31,8 @@ from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.recovery import addresses as module
 from chalicelib.wiring import services
 from infra.cli import main
+from infra.deployment.bucket import make_bucket
+from infra.deployment.lock import locked
 from tests.support.index_pools import forget, parameter, recorded, row, shrink
 from tests.support.lost import lose_the_store
 from tests.support.stack import Stack
@@ -330,6 +333,18 @@ def test_the_seed_leaves_the_stage_only_encrypted(stack: Stack, operator: Operat
     assert operator("seed-restore", str(file), "--private-key", str(private)) == 0  # again: nothing new
     assert services().store.get(EncryptedSeed, id=SEED_ID) == version
     assert operator("prepare") == 0
+
+
+def test_a_seed_is_not_restored_beside_a_deploy(stack: Stack, operator: Operator, tmp_path: Path) -> None:
+    """Both change the stacks."""
+    backup = tmp_path / "seed.json"
+    assert operator("seed-backup", str(backup)) == 0
+    lose_the_store()
+    with locked(make_bucket(boto3), "local", print):
+        assert operator("seed-restore", str(backup)) == 1
+    assert "deploys stage local" in operator.sorry
+    assert services().store.get(EncryptedSeed, id=SEED_ID) is None
+    assert operator("seed-restore", str(backup)) == 0, operator.sorry
 
 
 def test_a_seed_is_restored_into_an_empty_store_only(stack: Stack, operator: Operator, tmp_path: Path) -> None:
