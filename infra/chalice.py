@@ -29,6 +29,7 @@ from typing import Any
 from zipfile import ZIP_STORED
 
 import click
+from botocore.exceptions import BotoCoreError, ClientError
 from chalice.deploy import deployer
 from chalice.deploy.packager import DependencyBuilder, LambdaDeploymentPackager, Package
 from chalice.utils import UI, OSUtils
@@ -190,8 +191,8 @@ def go_on_with_what_stands() -> None:
             ):
                 cli.UI = functools.partial(Told, lock, click.echo)  # type: ignore[assignment,attr-defined]
                 run(**given)
-        except CanNot as error:
-            raise _Refused(str(error)) from error
+        except (CanNot, ClientError, BotoCoreError) as error:
+            raise _Refused(" ".join(str(error).split())) from error
 
     cli.deploy.callback = adopting
 

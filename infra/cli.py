@@ -81,7 +81,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         if args.checked and args.stage != "local":
             _demand_deployed(args.stage)
-        result: int = args.run(args)
+        result = _work(args)
     except (CanNot, ClientError, BotoCoreError) as error:
         return _sorry(str(error))
     except Unavailable as error:
@@ -91,6 +91,31 @@ def _run(args: argparse.Namespace) -> int:
     except Conflict:
         return _sorry("something else changed the same records meanwhile: try again")
     return result
+
+
+def _work(args: argparse.Namespace) -> int:
+    """Raises CanNot where the stage does not stand in this account and region."""
+    import boto3
+
+    from chalicelib.usecases.ports.failures import Unavailable
+    from infra.deployment import elsewhere, standing
+    from infra.deployment.bucket import bucket_of
+
+    try:
+        result: int = args.run(args)
+    except Unavailable as error:
+        # Functions are looked for where a table is missing alone: a stage may have tables and no functions.
+        if args.stage == "local" or not _no_table(error) or standing.function_names(boto3.client("lambda"), args.stage):
+            raise
+        raise elsewhere.not_here(boto3, bucket_of(boto3), args.stage) from error
+    return result
+
+
+def _no_table(error: BaseException) -> bool:
+    from botocore.exceptions import ClientError
+
+    first = _first_cause(error)
+    return isinstance(first, ClientError) and first.response["Error"]["Code"] == "ResourceNotFoundException"
 
 
 def _demand_deployed(stage: str) -> None:

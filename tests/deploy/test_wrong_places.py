@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
+from botocore.client import BaseClient
 from botocore.config import Config
+from botocore.exceptions import ClientError
+from click.testing import CliRunner
 from moto import mock_aws
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
+from chalicelib import wiring
 from chalicelib.settings import VARIABLES
+from infra import chalice
 from infra.cli import main
 from infra.deployment import code, record, taking_down
 from infra.deployment.bucket import make_bucket
 from infra.deployment.plan import plan
 from infra.local import repairs
+from infra.stage_settings import declared
 from tests.deploy.conftest import copy_project
 from tests.deploy.made_functions import make_function
 
@@ -232,3 +239,49 @@ def test_without_a_bucket_no_lock_is_said_to_stay(go: Go, capsys: pytest.Capture
     assert main(["--stage", STAGE, "stop-functions"]) == 0
     said = capsys.readouterr()
     assert "lock" not in said.out + said.err and "2 functions of stage prod are stopped" in said.out
+
+
+def test_a_command_that_needs_the_store_says_that_the_stage_is_not_here(go: Go, capsys: pytest.CaptureFixture[str]) -> None:
+    stand()
+    go(AWAY)
+    wiring.forget()
+    assert main(["--stage", STAGE, "merchant", "Shop"]) == 1
+    said = capsys.readouterr().err
+    wiring.forget()
+    assert said.startswith(f"stage prod does not stand in account {DEFAULT_ACCOUNT_ID}, region {AWAY}: it stands in {HOME}.")
+
+
+def test_a_table_that_is_missing_where_the_stage_stands_is_another_matter(go: Go, capsys: pytest.CaptureFixture[str]) -> None:
+    make_function(NAMES[0], "1", **OURS)
+    settings = {"Variables": dict(declared(STAGE))}
+    boto3.client("lambda").update_function_configuration(FunctionName=NAMES[0], Environment=settings)
+    wiring.forget()
+    assert main(["--stage", STAGE, "merchant", "Shop"]) == 1
+    said = capsys.readouterr().err
+    wiring.forget()
+    assert said.startswith("the store did not answer") and "resource not found" in said
+
+
+@pytest.mark.parametrize("why", ["no credentials", "expired ones"])
+def test_chalice_by_hand_says_in_a_line_that_aws_refuses(why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chalice import cli
+
+    if why == "no credentials":
+        for name in [each for each in os.environ if each.startswith("AWS_")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    else:
+        monkeypatch.setattr(BaseClient, "_make_api_call", expired)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", HOME)
+    monkeypatch.setattr(cli.deploy, "callback", cli.deploy.callback)  # put back behind the test
+    chalice.go_on_with_what_stands()
+    done = CliRunner().invoke(cli.deploy, ["--stage", STAGE], obj={"project_dir": str(tmp_path)})
+    assert done.exit_code == 1 and isinstance(done.exception, SystemExit)
+    assert done.output.startswith("Error: ") and done.output.count("\n") == 1
+    assert ("Unable to locate credentials" if why == "no credentials" else "ExpiredToken") in done.output
+
+
+def expired(self: Any, operation: str, arguments: Any) -> Any:
+    raise ClientError({"Error": {"Code": "ExpiredToken", "Message": "The security token is expired"}}, operation)
