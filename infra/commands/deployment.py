@@ -33,18 +33,19 @@ def prepare(args: argparse.Namespace) -> int:
     import boto3
 
     from infra.deploy import topic_problem
-    from infra.deployment import record
-    from infra.deployment.bucket import make_bucket
+    from infra.deployment import elsewhere, record, standing
+    from infra.deployment.bucket import bucket_of, make_bucket
     from infra.deployment.code import PROJECT, adopt
     from infra.deployment.lock import locked
     from infra.deployment.taken_away import demand_nothing_taken
 
     if problem := topic_problem(args.stage, args.alarm_topic):
         raise CanNot(problem)
-    bucket = make_bucket(boto3)
     if args.stage != "local":
+        bucket = bucket_of(boto3)
         print(bucket.where)
-    with locked(bucket, args.stage, print) as lock:
+        elsewhere.demand_no_other(boto3, bucket, args.stage, standing.function_names(boto3.client("lambda"), args.stage))
+    with locked(make_bucket(boto3), args.stage, print) as lock:
         demand_nothing_taken(boto3, lock.bucket, args.stage)
         code = prepare_stage(args, lock.demand)
         if args.stage != "local" and (resources := adopt(boto3, lock.bucket, args.stage, PROJECT)[1]):

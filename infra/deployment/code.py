@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from chalicelib.settings import APP
 from infra import deploy, lambda_platform
 from infra.commands.common import CanNot
-from infra.deployment import forms, needs, record, standing, versions
+from infra.deployment import elsewhere, forms, needs, record, standing, versions
 from infra.deployment.adopt import adopted, short_name
 from infra.deployment.bucket import Bucket
 from infra.deployment.lock import Lock
@@ -51,11 +51,13 @@ def recording(session: Any, bucket: Bucket, lock: Lock, project: Path, *, migrat
     """What goes round Chalice's deploy, whoever runs it: the record, before it what may be written, and behind it the version, for
     `rollback`. `migrating`: what an older version wrote is migrated anew behind it.
 
-    Raises CanNot where a function that runs would not read what this checkout writes, and as `_sharing`.
+    Raises CanNot where a function that runs would not read what this checkout writes, or the stage stands in another region, and as
+    `_sharing`.
     """
     stage, needed = lock.stage, needs.of_template(deploy.TEMPLATE.read_text(), lock.stage)
     rights, wanted = policies(project, stage), declared(stage, config=project / ".chalice" / "config.json")
     known, functions = versions.fetch(bucket, stage), standing.look(session, stage).functions.values()
+    elsewhere.demand_no_other(session, bucket, stage, functions)
     forms.demand_readers(stage, known, functions, wanted)
     migrated = forms.MIGRATED if migrating or not forms.older_ran(known, functions) else ()
     platform = lambda_platform.declared(project, stage)

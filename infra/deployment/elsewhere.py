@@ -7,7 +7,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListBuckets.html
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,18 @@ def look(session: Any, bucket: Bucket, stage: str) -> Elsewhere:
             # One that is down, or was shut for the account, must keep nobody from working here: who asks tells of it.
             silent[region] = type(error).__name__ if isinstance(error, BotoCoreError) else error.response["Error"]["Code"]
     return Elsewhere(tuple(stands), silent)
+
+
+def demand_no_other(session: Any, bucket: Bucket, stage: str, here: Collection[Any]) -> Elsewhere:
+    """Where else it stands. `here` are its functions in this region: raises CanNot where there are none, and others elsewhere;
+    ClientError."""
+    found = look(session, bucket, stage)
+    if found.stands and not here:
+        raise CanNot(
+            f"stage {stage} stands in {', '.join(found.stands)}, and not in account {bucket.owner}, region {bucket.region}: roles"
+            " would be those of both. A stage stands in one region of an account: AWS_REGION says which it is"
+        )
+    return found
 
 
 def not_here(session: Any, bucket: Bucket, stage: str) -> CanNot:

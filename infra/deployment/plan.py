@@ -7,7 +7,6 @@ from typing import Any
 
 from chalicelib.settings import APP
 from infra import lambda_platform, mappings
-from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, stack_name
 from infra.deployment import code, elsewhere, gateway_stage, key_stack, retained, standing, stopping
 from infra.deployment.bucket import Bucket
@@ -40,14 +39,7 @@ def plan(session: Any, bucket: Bucket, stage: str) -> list[str]:
 
 
 def _elsewhere(session: Any, bucket: Bucket, stage: str, found: Standing) -> Iterator[str]:
-    """Raises CanNot where the stage stands in another region alone."""
-    other = elsewhere.look(session, bucket, stage)
-    if other.stands and not found.functions:
-        raise CanNot(
-            f"stage {stage} stands in {', '.join(other.stands)}, and not in account {bucket.owner}, region {bucket.region}: roles"
-            " would be those of both. A stage stands in one region of an account: AWS_REGION says which it is"
-        )
-    if other:
+    if other := elsewhere.demand_no_other(session, bucket, stage, found.functions):
         yield f"  its roles are also those of stage {stage} in {other}"
 
 

@@ -21,8 +21,10 @@ from chalicelib import wiring
 from chalicelib.settings import VARIABLES
 from infra import chalice
 from infra.cli import main
+from infra.commands.common import CanNot
 from infra.deployment import code, record, taking_down
 from infra.deployment.bucket import make_bucket
+from infra.deployment.lock import Lock
 from infra.deployment.plan import plan
 from infra.local import repairs
 from infra.stage_settings import declared
@@ -161,7 +163,12 @@ def test_no_second_region_is_deployed_to(go: Go, project: Path, capsys: pytest.C
     go(AWAY)
     topic = boto3.client("sns").create_topic(Name="alarms")["TopicArn"]
     assert main(["--stage", STAGE, "deploy", "--yes", "--alarm-topic", topic]) == 1
-    assert f"stage prod stands in {HOME}, and not in account {DEFAULT_ACCOUNT_ID}, region {AWAY}" in capsys.readouterr().err
+    assert main(["--stage", STAGE, "prepare", "--alarm-topic", topic]) == 1
+    said = capsys.readouterr().err
+    assert said.count(f"stage prod stands in {HOME}, and not in account {DEFAULT_ACCOUNT_ID}, region {AWAY}") == 2
+    assert buckets() == [bucket_name(HOME)]
+    with pytest.raises(CanNot, match=f"stands in {HOME}"), code.recording(boto3, make_bucket(boto3), Lock(None, STAGE), project):  # type: ignore[arg-type]
+        pytest.fail("python -m infra.chalice deploy began")
     bucket = make_bucket(boto3)
     make_function(NAMES[0], "1", **OURS)
     assert plan(boto3, bucket, STAGE)[:2] == [bucket.where, f"  its roles are also those of stage prod in {HOME}"]
