@@ -3,6 +3,7 @@ the level admin are shown the operator's moves between its own places as well.""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -137,13 +138,17 @@ def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
     admin is also shown what the operator moves between its own places, once that is signed: `topup` is native coin for the fee of
     what shall leave an address, `collection` any other move (a sweep, a distribution, a move to the cold wallet). Nobody's balance
     changes by these, and no merchant sees them. Asked for `releasable=true`, such a key is shown the deposits of all merchants that
-    it can release (`POST /transactions/{txId}/release`), with their `merchantId`: the first thousand of them."""
+    it can release (`POST /transactions/{txId}/release`), with their `merchantId`: the first thousand of them. Asked by `invoiceId`
+    or `hash`, the list has archived ones, too."""
     if ctx.key.level == "admin" and any(
         (c.field.name, c.operator, c.value) == ("releasable", "eq", True) for c in query.conditions
     ):
         return _releasable(ctx, query)
+    covers = covered(ctx)
+    if covers and (complete := _with_archived_asked(ctx, query)) is not None:
+        return complete
     found, pagination = TRANSACTIONS.page(ctx, query, also=_of_invoice(ctx, query))
-    return Answer(_shown(ctx, found), pagination | covered(ctx))
+    return Answer(_shown(ctx, found), pagination | covers)
 
 
 @endpoint(
@@ -194,8 +199,27 @@ def _of_address(ctx: Ctx, query: ListQuery) -> Answer:
     archived = [each for each in _archived(ctx, known.invoice_id) if each.address == known.address]
     if not archived:
         return _listed_at(ctx, query, known.address)
+    return _with_archived(ctx, query, archived, [Listed("tx", "address", ctx.tenant, known.address)])
+
+
+def _with_archived_asked(ctx: Ctx, query: ListQuery) -> Answer | None:
+    """All transactions of an invoice, or of a transaction's hash, that is asked for; None where none of them is archived."""
+    invoice_id, txid = _asked(query, "invoiceId"), _asked(query, "hash")
+    if invoice_id is not None and (archived := _archived(ctx, invoice_id)):
+        addresses = dict.fromkeys(each.address for each in archived) | dict.fromkeys(_addresses(ctx, invoice_id))
+        return _with_archived(ctx, query, archived, [Listed("tx", "address", ctx.tenant, each) for each in addresses])
+    if txid is not None:
+        from chalicelib.usecases.archive.reading import by_hash  # hardly ever asked for
+
+        if archived := by_hash(ctx.services.store, ctx.tenant, txid):
+            return _with_archived(ctx, query, archived, [Listed("tx", "hash", ctx.tenant, txid)])
+    return None
+
+
+def _with_archived(ctx: Ctx, query: ListQuery, archived: list[Deposit], lists: list[Listed]) -> Answer:
+    """A page of `archived` and of what is in `lists`."""
     store = ctx.services.store
-    places = store.places(Listed("tx", "address", ctx.tenant, known.address), limit=MOST_BESIDE_ARCHIVED).places
+    places = [place for each in lists for place in store.places(each, limit=MOST_BESIDE_ARCHIVED).places]
     every = {each.id: each for each in (*archived, *store.at(places, known_only=True)) if each is not None}
     found, pagination = TRANSACTIONS.over(ctx, query, every.values(), position=lambda t: place_in_time(t.created_at, t.id))
     return Answer(_shown(ctx, found), pagination)
@@ -230,13 +254,22 @@ def _spelled(ctx: Ctx, network: Network, address: str) -> str | None:
         return None
 
 
+def _asked(query: ListQuery, field: str) -> str | None:
+    """The one value of a text field that is asked for."""
+    return next((str(c.value) for c in query.conditions if c.field.name == field and c.operator == "eq"), None)
+
+
+def _addresses(ctx: Ctx, invoice_id: str) -> Sequence[str]:
+    invoice = ctx.services.store.get(Invoice, tenant=ctx.tenant, id=invoice_id)
+    return [] if invoice is None else invoice.addresses
+
+
 def _of_invoice(ctx: Ctx, query: ListQuery) -> list[Condition]:
     """What `invoiceId` implies, if it was sent: who pays an invoice pays to its address, which has an index."""
-    asked = next((c.value for c in query.conditions if c.field.name == "invoiceId" and c.operator == "eq"), None)
+    asked = _asked(query, "invoiceId")
     if asked is None:
         return []
-    invoice = ctx.services.store.get(Invoice, tenant=ctx.tenant, id=asked)
-    places = [] if invoice is None else invoice.addresses
+    places = _addresses(ctx, asked)
     if len(places) > 1:
         return [replace(TRANSACTIONS.condition("address", tuple(address.lower() for address in places)), operator="in")]
     return [TRANSACTIONS.condition("address", places[0].lower() if places else "-")]

@@ -111,6 +111,29 @@ def test_lists_have_what_is_in_the_tables(attic: Attic) -> None:
     assert attic.shown(old)["status"] == "completed"
 
 
+def test_the_payments_of_an_invoice_and_of_a_hash_are_whole(attic: Attic) -> None:
+    """The portal shows an invoice's payments by the first, and finds a pasted hash by the second."""
+    invoice = attic.completed("500", "usdt")
+    before = deposit_of(attic, invoice)
+    asked = ({"invoiceId": invoice["id"]}, {"hash": before["hash"]}, {"hash": before["hash"].upper().replace("X", "x")})
+    assert [attic.get("/v1/transactions", **each)["data"] for each in asked] == [[before]] * 3
+    attic.a_year_later()
+    assert attic.archive() == 1
+    attic.in_a_new_process()
+    for each in asked:
+        found = attic.get("/v1/transactions", **each)
+        assert found["data"] == [before]
+        assert (found["meta"]["pagination"]["total"], "covers_from" in found["meta"]["pagination"]) == (1, False)
+    attic.pay(invoice["address"], "20", "usdt")
+    attic.mine()
+    attic.turn()
+    found = attic.get("/v1/transactions", invoiceId=invoice["id"], sort="amount", order="asc", limit="1")
+    assert ([each["amount"] for each in found["data"]], found["meta"]["pagination"]["total"]) == (["20"], 2)
+    assert attic.get("/v1/transactions", invoiceId=invoice["id"], status="pending")["data"] == []
+    for foreign in ("inv_01m89w98jpzmqcz5kwa1fer63t", "inv_", "-", "inv_\U0001f4a9"):
+        assert attic.get("/v1/transactions", invoiceId=foreign)["data"] == []
+
+
 def test_the_day_is_said_before_anything_leaves_the_lists(attic: Attic) -> None:
     invoice = attic.completed("500", "usdt")
     attic.a_year_later()

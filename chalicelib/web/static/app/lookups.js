@@ -62,7 +62,7 @@ export function lookups(pasted) {
     wanted.push(row("Your address", "addresses:read", "/addresses", { address: text }, (found) => at`/addresses/${found.id}`));
     wanted.push(row("Withdrawals to this address", "withdrawals:read", "/withdrawals", { to_address: text, limit: 20 },
       (found) => at`/withdrawals/${found.id}`));
-    wanted.push(row("Payments to this address", "transactions:read", "/transactions", { address: text, limit: 20 },
+    wanted.push(row("Payments to this address", "transactions:read", at`/transactions/address/${text}`, { limit: 20 },
       (found) => at`/transactions/${found.id}`));
     wanted.push(row("Whitelist", "whitelist:read", "/whitelist/addresses", { address: text, limit: 20 }, () => "/whitelist"));
   }
