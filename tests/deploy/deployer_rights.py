@@ -86,8 +86,7 @@ def _list(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
 
 
-def missing(calls: list[list[str]]) -> list[str]:
-    """The rights that these calls (service, operation) need and the policy does not give."""
-    return sorted(
-        {action for service, operation in calls for action in actions(service, operation) if not allows(action, directly=True)}
-    )
+def missing(calls: list[list[str]], *besides: Path) -> list[str]:
+    """The rights that these calls (service, operation) need and the deployer's policy does not give, nor those of `besides`."""
+    needed = {action for service, operation in calls for action in actions(service, operation)}
+    return sorted(action for action in needed if not allows(action, directly=True, files=(FILE, *besides)))
