@@ -7,15 +7,21 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListBuckets.html
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.commands.common import CanNot
 from infra.deployment import standing
 from infra.deployment.bucket import Bucket
+
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d+")
+_PATIENCE = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
+"""Of a region that drops what is sent to it: with botocore's own limits each look would take five minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +35,18 @@ class Elsewhere:
         return bool(self.stands or self.silent)
 
     def __str__(self) -> str:
-        return ", ".join([*self.stands, *(f"{region}, which does not answer ({said})" for region, said in self.silent.items())])
+        shut = (f"perhaps in {region}, which does not answer ({said})" for region, said in self.silent.items())
+        return ", ".join([*(f"in {region}" for region in self.stands), *shut])
 
 
 def look(session: Any, bucket: Bucket, stage: str) -> Elsewhere:
     """Ask each other region with a bucket for deployments. `bucket` is this region's. Raises ClientError where S3 refuses."""
     stands, silent, head = [], {}, bucket.name.removesuffix(bucket.region)
     every = [str(each["Name"]) for each in bucket.client.list_buckets()["Buckets"]]
-    for region in sorted(name.removeprefix(head) for name in every if name.startswith(head) and name != bucket.name):
+    others = (name.removeprefix(head) for name in every if name.startswith(head) and name != bucket.name)
+    for region in sorted(filter(_REGION.fullmatch, others)):
         try:
-            if standing.function_names(session.client("lambda", region_name=region), stage):
+            if standing.function_names(session.client("lambda", region_name=region, config=_PATIENCE), stage):
                 stands.append(region)
         except (ClientError, BotoCoreError) as error:
             # One that is down, or was shut for the account, must keep nobody from working here: who asks tells of it.

@@ -39,8 +39,9 @@ def plan(session: Any, bucket: Bucket, stage: str) -> list[str]:
 
 
 def _elsewhere(session: Any, bucket: Bucket, stage: str, found: Standing) -> Iterator[str]:
-    if other := elsewhere.demand_no_other(session, bucket, stage, found.functions):
-        yield f"  its roles are also those of stage {stage} in {other}"
+    # A region that does not answer now may answer under the lock, where the plan has to be the same.
+    if other := elsewhere.demand_no_other(session, bucket, stage, found.functions).stands:
+        yield f"  its roles are also those of stage {stage} in {', '.join(other)}"
 
 
 def _keys(session: Any, bucket: Bucket, stage: str) -> Iterator[str]:

@@ -39,7 +39,7 @@ def preview(session: Any, bucket: Bucket, stage: str, project: Path) -> list[str
         raise elsewhere.not_here(session, bucket, stage)
     other = elsewhere.look(session, bucket, stage)
     goes = Counter(each["resource_type"] for each in resources)
-    roles = f"stay: {goes[_ROLE]} roles, also of stage {stage} in {other}" if other else f"goes: {goes[_ROLE]} roles"
+    roles = f"stay: {goes[_ROLE]} roles, also of stage {stage} {other}" if other else f"goes: {goes[_ROLE]} roles"
     return [
         bucket.where,
         f"goes: {goes['lambda_function']} functions, {goes['cloudwatch_event']} schedules, {goes['sqs_event']} mappings",
@@ -65,7 +65,11 @@ def take_down(session: Any, bucket: Bucket, lock: Lock, tell: Callable[[str], No
     lock.demand()
     record.store(bucket, lock.stage, left, etag)
     if left:
-        tell(f"kept: {len(left)} roles, also of stage {lock.stage} in {other}")
+        tell(f"kept: {len(left)} roles, also of stage {lock.stage} {other}")
+    if left and other.silent and not other.stands:
+        tell("if it does not stand there, as administrator, for each role of theirs:")
+        for name in sorted(each["role_name"] for each in left):
+            tell(f"  aws iam delete-role-policy --role-name {name} --policy-name {name}; aws iam delete-role --role-name {name}")
 
 
 def kept_beside(session: Any, bucket: Bucket, stage: str) -> Iterator[str]:

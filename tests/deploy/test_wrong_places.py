@@ -24,7 +24,7 @@ from infra.cli import main
 from infra.commands.common import CanNot
 from infra.deployment import code, record, taking_down
 from infra.deployment.bucket import make_bucket
-from infra.deployment.lock import Lock
+from infra.deployment.lock import Lock, locked
 from infra.deployment.plan import plan
 from infra.local import repairs
 from infra.stage_settings import declared
@@ -177,18 +177,36 @@ def test_no_second_region_is_deployed_to(go: Go, project: Path, capsys: pytest.C
 class HalfAway:
     """A session for which Lambda of other regions is out of reach."""
 
-    def client(self, service: str, region_name: str = HOME) -> Any:
+    def client(self, service: str, region_name: str = HOME, config: Config | None = None) -> Any:
         if service != "lambda" or region_name == HOME:
             return boto3.client(service)
-        return boto3.client("lambda", endpoint_url="http://127.0.0.1:9", config=Config(retries={"total_max_attempts": 1}))
+        return boto3.client("lambda", endpoint_url="http://127.0.0.1:9", config=config)
 
 
-def test_a_region_that_does_not_answer_is_told_and_keeps_nobody_from_deploying(go: Go) -> None:
+def test_a_region_that_does_not_answer_keeps_nobody_from_deploying(go: Go) -> None:
+    """It may answer under the lock, where the plan has to be the same."""
     go(AWAY)
     make_bucket(boto3)
     go(HOME)
-    line = plan(HalfAway(), make_bucket(boto3), STAGE)[1]
-    assert line == f"  its roles are also those of stage prod in {AWAY}, which does not answer (EndpointConnectionError)"
+    bucket = make_bucket(boto3)
+    assert plan(HalfAway(), bucket, STAGE) == plan(boto3, bucket, STAGE)
+
+
+def test_a_region_that_does_not_answer_keeps_the_roles_and_says_how_they_go(go: Go, project: Path) -> None:
+    go(AWAY)
+    make_bucket(boto3)
+    go(HOME)
+    stand()
+    bucket, said = make_bucket(boto3), list[str]()
+    boto3.client("s3").create_bucket(Bucket=f"{bucket.name}-logs", CreateBucketConfiguration={"LocationConstraint": bucket.region})
+    with locked(bucket, STAGE, said.append) as lock:
+        taking_down.take_down(HalfAway(), bucket, lock, said.append, project)
+    assert functions() == set() and set(NAMES) <= roles()
+    kept = f"kept: 2 roles, also of stage prod perhaps in {AWAY}, which does not answer (EndpointConnectionError)"
+    assert said[said.index(kept) + 1].startswith("if it does not stand there")
+    commands = [each for line in said[said.index(kept) + 2 :] for each in line.strip().split("; ")]
+    assert len(commands) == 4 and all(each.startswith("aws iam delete-role") for each in commands)
+    assert {name for name in NAMES if any(f"--role-name {name}" in each for each in commands)} == set(NAMES)
 
 
 def stacks(*names: str) -> None:

@@ -180,7 +180,8 @@ class PayoutBeginning:
         if self._booked(network, best, coin) >= units + floor:
             coin, units, floor = needs.native, FEES * needs.fee, needs.floor_of_fees
         known, now = self._store.get(SlotShortage, network=network.id, asset=coin.asset), self._parts.clock.now_ms()
-        if known is not None and known.units < units and now - known.at <= LASTS_MS:
+        # A fee that has risen makes no payout larger than its own record.
+        if known is not None and known.units < units - needs.fee and now - known.at <= LASTS_MS:
             target = next((wallet for wallet in wallets if wallet.address == known.wallet), None)
             if target is not None and self._booked(network, target, coin) < known.units + floor:
                 return None
