@@ -19,6 +19,7 @@ from infra.deployment.versions import Version, Versions
 
 TRIES = 40
 _WAIT_SECONDS = 3.0
+_UPDATED = "function_updated_v2"
 
 
 def preview(functions: Mapping[str, Function], known: Versions, target: Version) -> list[str]:
@@ -54,6 +55,8 @@ def roll_back(
         if function.version != target.code or _other_runtime(function, target):
             _update(client, lock, function, target, wait)
             changed.append(name)
+        else:  # a rollback that was cut may have left it being updated, and what still runs needs the newer rights
+            client.get_waiter(_UPDATED).wait(FunctionName=name)
         iam.put_role_policy(RoleName=function.role, PolicyName=function.role, PolicyDocument=json.dumps(rights, indent=2))
     kept.forget_after(lock.bucket, lock.stage, before, target)
     return changed
@@ -87,5 +90,5 @@ def _patiently(client: Any, call: Callable[..., Any], arguments: dict[str, Any],
                 raise
             wait(_WAIT_SECONDS)
         else:
-            client.get_waiter("function_updated_v2").wait(FunctionName=arguments["FunctionName"])
+            client.get_waiter(_UPDATED).wait(FunctionName=arguments["FunctionName"])
             return
