@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from itertools import count
 from typing import Any
 
 import pytest
@@ -162,6 +163,16 @@ def halt(shop: Business) -> None:
     resume_after(shop, shop.realm_network().reorg_depth + 10, remine=True)
 
 
+def beginnings(shop: Business) -> Iterator[int]:
+    """The number of the call to look at next, with all as it is now: for ever."""
+    token, shift, invoices = shop.stack.snapshot(), services().clock.shift_ms, list(shop.invoices)
+    for at in count(1, EACH):
+        shop.stack.restore(token)
+        services().clock.shift_ms = shift
+        shop.invoices, shop.withdrawals = list(invoices), []
+        yield at
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("act", [Business.day, pytest.param(halt, marks=pytest.mark.sweep)])
 def test_business_goes_on_at_any_of_its_calls(
@@ -169,12 +180,7 @@ def test_business_goes_on_at_any_of_its_calls(
 ) -> None:
     meanwhile = Meanwhile()
     install(meanwhile, monkeypatch)
-    token, shift, at = shop.stack.snapshot(), services().clock.shift_ms, 1
-    invoices = list(shop.invoices)
-    while True:
-        shop.stack.restore(token)
-        services().clock.shift_ms = shift
-        shop.invoices, shop.withdrawals = list(invoices), []
+    for at in beginnings(shop):
         meanwhile.set(at, "error", "before")
         meanwhile.happens(lambda: act(shop))
         with meanwhile.arm():
@@ -185,7 +191,6 @@ def test_business_goes_on_at_any_of_its_calls(
         blocks, rows = blocks_and_rows()
         assert blocks <= rows
         whole(shop)
-        at += EACH
     record_property("cut_points", at // EACH)
     assert at > 40
 
@@ -194,12 +199,7 @@ def test_business_goes_on_at_any_of_its_calls(
 def test_business_goes_on_between_a_cut_and_the_next_run(shop: Business, monkeypatch: pytest.MonkeyPatch) -> None:
     cutter = Cutter()
     install(cutter, monkeypatch)
-    token, shift, at = shop.stack.snapshot(), services().clock.shift_ms, 1
-    invoices = list(shop.invoices)
-    while True:
-        shop.stack.restore(token)
-        services().clock.shift_ms = shift
-        shop.invoices, shop.withdrawals = list(invoices), []
+    for at in beginnings(shop):
         cutter.set(at, "death", "after")
         try:
             with cutter.arm():
@@ -212,7 +212,6 @@ def test_business_goes_on_between_a_cut_and_the_next_run(shop: Business, monkeyp
         blocks, rows = blocks_and_rows()
         assert blocks <= rows
         whole(shop)
-        at += 1
     assert at > 40
 
 
