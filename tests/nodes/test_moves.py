@@ -23,6 +23,7 @@ from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
 from chalicelib.usecases.transactions.accounts.signing import AccountSigning
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.wiring import services
+from infra.cli import main
 from infra.local.nodes import mine
 from infra.local.tokens import call_data, deploy
 from tests.nodes.renewing import STUCK_MS, block_at
@@ -125,6 +126,38 @@ def test_what_comes_is_swept_and_what_comes_later_is_credited(shop: Shop, caplog
     assert booker.check([address.address.lower()]) == 0
     assert len([d for d in services().store.every(Deposit) if d.address == address.address]) == 3
     assert "has sent something" not in caplog.text
+    assert audit(services().store) == []
+
+
+def test_a_top_up_that_is_mined_after_it_was_given_up_is_no_deposit(shop: Shop) -> None:
+    """Its money is back at the hot wallet, so the ledger lacks it at the address: balances are compared at the very block at which
+    the poll meets it again."""
+    replace_tracing(shop)
+    eth, hot, rpc = services().catalogue("live").coins["arbitrum", "eth"], hot_wallet(), shop.node.rpc
+    address = address_of(shop.post("/v1/invoices", network="arbitrum", currency="eth", amount="1")["address"])
+    settle(shop)
+    quote = services().store.get(FeeQuote, network=ARBITRUM)
+    assert quote is not None
+    gas = 3 * quote.fees["usdt"]
+    rpc.call("evm_setAutomine", [False])
+    topup = plan_units(eth, "topup", hot, address.address, gas)
+    run(shop)
+    sent = move_of(topup)
+    assert sent.state == "signed" and sent.raw is not None
+    rpc.call("anvil_dropAllTransactions")
+    assert main(["--stage", "local", "give-up", topup, "--reason", "no block takes it", "--realm", "live"]) == 0
+    mine(rpc)
+    run(shop)
+    assert move_of(topup).state == "failed" and booked(address.address, "eth") == 0
+    rpc.call("eth_sendRawTransaction", [sent.raw])
+    mine(rpc, CONFIRMATIONS)
+    run(shop)
+    assert shop.on_chain(address.address)[0] == gas
+    settle(shop)
+    rpc.call("evm_setAutomine", [True])
+    assert move_of(topup).state == "settled" and agree(shop, address.address) == (gas, 0)
+    assert [deposit for deposit in services().store.every(Deposit) if deposit.address == address.address] == []
+    assert shop.available().get("eth", "0") == "0"
     assert audit(services().store) == []
 
 

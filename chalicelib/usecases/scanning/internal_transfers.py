@@ -14,8 +14,8 @@ What makes it safe:
    At or before a booking that stands it is not credited: `Deposits.detect` asks `not_booked_yet`, and commits only while that is
    so.
 4. *Moves of our own.* What a top-up brought and what a sweep took is in the ledger once the move is settled. So addresses with a
-   move in flight, or one that was settled above the compared block, have to wait. A move that settles between the comparison and
-   the booking moves the ledger, so that the booking fails.
+   move in flight, one that was given up and may be mined, or one that was settled above the compared block, have to wait. A move
+   that settles between the comparison and the booking moves the ledger, so that the booking fails.
 
 An address whose key another signer used has less than came in, and its fees are in no posting: a surplus there is an alarm and
 never posted. The chain then counts more transactions of the address than were allotted to its moves.
@@ -242,7 +242,9 @@ class InternalTransfers:
         block `final`; None where that is too much to read, or where only a newer version can read it. Read after what the ledger
         has, as `_pending` is."""
         network = self._network
-        open_ = self._store.open_work("move", network.id, limit=MOST_MOVES)
+        # First those that were given up: one that is mined after all goes from there back to the open moves.
+        open_ = self._store.open_work("givenup", network.id, limit=MOST_MOVES)
+        open_ += self._store.open_work("move", network.id, limit=MOST_MOVES)
         above = Work("moved", network.id, f"{final:015d}", "~")  # behind every id
         open_ += self._store.open_work("moved", network.id, after=above, limit=MOST_MOVES)
         if len(open_) >= MOST_MOVES:
