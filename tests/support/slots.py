@@ -28,10 +28,13 @@ def fund(shop: Shop, address: str, amount: str, coin: str) -> None:
     shop.turn()
 
 
-def larger_than_each(shop: Shop) -> tuple[str, str, str]:
-    """A withdrawal of 2 ETH where the first slot has 1.5 and the second 1; its id, and the addresses of the two."""
+def larger_than_each(shop: Shop, third: str = "") -> tuple[str, str, str]:
+    """A withdrawal of 2 ETH where the first slot has 1.5 and the second 1, and one more has `third`; its id, and the addresses of
+    the two."""
     first, second = shop.hot().address, add_slot(shop, 1)
     fund(shop, second, "1", "eth")
+    if third:
+        fund(shop, add_slot(shop, 2), third, "eth")
     plan(shop, "cold", "eth", first, cold(shop), str(Decimal(booked(shop, first, "eth")) / ETHER - Decimal("1.5")))
     for _ in range(2):
         shop.turn()

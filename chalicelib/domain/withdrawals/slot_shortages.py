@@ -15,11 +15,14 @@ FEES = 10
 @dataclass(frozen=True, slots=True)
 class SlotShortage:
     """The hot wallet `wallet` (public spelling), which comes nearest, is to have `units` of `asset` beside its part of the floor.
-    The last payout that waited said so, `at` milliseconds since 1970; of several, the one that needs least."""
+    The last payout that waited said so, `at` milliseconds since 1970: the `withdrawal` of `tenant`, empty where an older version
+    said so. Of several it is the one that needs least."""
 
     network: NetworkId
     asset: AssetId
     wallet: str
     units: int
     at: int
+    tenant: str = ""
+    withdrawal: str = ""
     version: int = 1

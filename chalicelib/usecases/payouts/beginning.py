@@ -15,7 +15,7 @@ from chalicelib.domain.addresses.addresses import Wallet, floor_part
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.versions import version_after
-from chalicelib.domain.withdrawals.slot_shortages import FEES, LASTS_MS, SlotShortage
+from chalicelib.domain.withdrawals.slot_shortages import FEES, SlotShortage
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal, ended
 from chalicelib.usecases.base.current_wallets import hot_wallets
 from chalicelib.usecases.base.outbox import News
@@ -30,6 +30,7 @@ from chalicelib.usecases.screening.withdrawals import Screened
 from chalicelib.usecases.transactions.first_nonce import counter_beside
 from chalicelib.usecases.wallets.ledger_balances import ledger_balance
 from chalicelib.usecases.withdrawals.fee_budget import USED_UP
+from chalicelib.usecases.withdrawals.shortages import counts
 from chalicelib.usecases.withdrawals.steps import catalogue_views, handed_command, stepped
 
 Cost = tuple[FeeEstimate, int, bool]
@@ -84,7 +85,7 @@ class PayoutBeginning:
             news.command(handed_command(before, other.slot))
             self._store.commit([Still(before), *news.emit()])
         else:
-            self._checks.wait_for_liquidity(network, before, self._shortage(network, wallets, needs))
+            self._checks.wait_for_liquidity(network, before, self._shortage(network, wallets, needs, before))
         return None
 
     def _able(self, network: Network, wallets: Sequence[Wallet], needs: Needs | None) -> Wallet | None:
@@ -169,7 +170,9 @@ class PayoutBeginning:
             return True
         return self._booked(network, wallet, needs.native) >= needs.fee + needs.floor_of_fees
 
-    def _shortage(self, network: Network, wallets: Sequence[Wallet], needs: Needs | None) -> SlotShortage | None:
+    def _shortage(
+        self, network: Network, wallets: Sequence[Wallet], needs: Needs | None, before: Withdrawal
+    ) -> SlotShortage | None:
         """What the treasury is asked to move between several hot wallets: the rest of the amount to the one that has most of the
         coin, or coins for its fees where that is what it lacks. None where a payout that needs less is to have it first: one that
         no hot wallets can fill must not keep the others waiting."""
@@ -180,12 +183,15 @@ class PayoutBeginning:
         if self._booked(network, best, coin) >= units + floor:
             coin, units, floor = needs.native, FEES * needs.fee, needs.floor_of_fees
         known, now = self._store.get(SlotShortage, network=network.id, asset=coin.asset), self._parts.clock.now_ms()
-        # A fee that has risen makes no payout larger than its own record.
-        if known is not None and known.units < units - needs.fee and now - known.at <= LASTS_MS:
+        others = known is not None and known.withdrawal != before.id
+        if known is not None and others and known.units < units and counts(self._store, known, now):
             target = next((wallet for wallet in wallets if wallet.address == known.wallet), None)
             if target is not None and self._booked(network, target, coin) < known.units + floor:
                 return None
-        return SlotShortage(network.id, coin.asset, best.address, units, now, version_after(known))
+        return SlotShortage(
+            *(network.id, coin.asset, best.address, units, now), tenant=before.tenant, withdrawal=before.id,
+            version=version_after(known),
+        )  # fmt: skip
 
     def _booked(self, network: Network, wallet: Wallet, coin: Coin) -> int:
         return ledger_balance(self._store, self._parts.rules, network, wallet.address, coin.asset).units

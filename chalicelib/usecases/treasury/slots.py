@@ -1,9 +1,10 @@
 """Moves between the hot wallets of an account network, so that a payout larger than each of them is paid all the same.
 
 A payout that finds no hot wallet with enough waits with the reason `liquidity`, and says in the same transaction what the wallet
-that comes nearest lacks (`SlotShortage`). The poll finds that, and plans moves to it from the others, where they have enough above
-their parts of the floor. A wallet that is lost sight of meanwhile, or a payout that is cancelled, leaves money that the next payout
-spends: nothing has to be undone. The fullest wallet is always the one that is filled, so no money goes to and fro.
+that comes nearest lacks (`SlotShortage`). The poll finds that, and plans moves to it from the others while the payout waits, where
+they have enough above their parts of the floor. A wallet that is lost sight of meanwhile, or a payout that is cancelled, leaves
+money that the next payout spends: nothing has to be undone. The fullest wallet is always the one that is filled, so no money goes
+to and fro.
 
 The operator pays the fees, and a merchant who cancels a withdrawal does not. So what moves is rounded up until it is worth its fee,
 as what is collected is (`domain/treasury/slot_moves`), and a day's fees are within the budget that UTXO networks have for their
@@ -25,7 +26,7 @@ from chalicelib.domain.times import iso
 from chalicelib.domain.treasury.collections import worth
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.slot_moves import Given, rounded_up
-from chalicelib.domain.withdrawals.slot_shortages import LASTS_MS, SlotShortage
+from chalicelib.domain.withdrawals.slot_shortages import SlotShortage
 from chalicelib.usecases.base.current_wallets import hot_wallets
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
@@ -36,6 +37,7 @@ from chalicelib.usecases.treasury.collection.fees import UNPRICED_FEE, MoveFees
 from chalicelib.usecases.treasury.consolidation.budget import ConsolidationBudget, Count
 from chalicelib.usecases.treasury.lots import Lots
 from chalicelib.usecases.treasury.moves.planning import planned
+from chalicelib.usecases.withdrawals.shortages import counts
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +62,13 @@ class SlotMoves:
         found: list[SlotShortage | None] = self._store.get_many(keys)
         with Each(f"{self._network.id}: hot wallets") as each:
             for coin, short in zip(coins, found, strict=True):
-                if short is not None and self._clock.now_ms() - short.at <= LASTS_MS and more():
+                if short is not None and more():
                     each.take(coin.slug, partial(self._fill, coin, short, hots))
 
     def _fill(self, coin: Coin, short: SlotShortage, hots: Sequence[Wallet]) -> None:
         """Plan what the wallet lacks, where the others have it. Raises Conflict, Unavailable."""
+        if not counts(self._store, short, self._clock.now_ms()):
+            return
         target = next((wallet for wallet in hots if wallet.address == short.wallet), None)
         try:
             part = self._fees.floor(coin)

@@ -302,6 +302,29 @@ def test_a_payout_larger_than_every_slot_waits_for_a_move_between_them(shop: Sho
     assert suspected(shop) == []
 
 
+def test_a_payout_that_is_paid_has_nothing_more_moved_and_keeps_no_larger_one_waiting(shop: Shop) -> None:
+    """Within the ten minutes in which its shortage counts, where the wallets together have its amount again."""
+    shop.credit("3", "eth")
+    asked, _, _ = larger_than_each(shop, third="1.9")
+    shop.turn()
+    for _ in range(3):
+        shop.mine()
+        shop.nudge(THIRST)
+    assert ended(shop, asked)[0][0] == "confirmed"
+    for _ in range(3):
+        shop.turn()
+        shop.mine()
+    assert len(moves("distribution")) == 1
+    larger = shop.withdraw("2.1")
+    shop.turn()
+    assert len(moves("distribution")) > 1
+    for _ in range(3):
+        shop.mine()
+        shop.nudge(THIRST)
+    assert ended(shop, larger)[0][0] == "confirmed"
+    assert suspected(shop) == []
+
+
 def test_a_payout_that_no_wallets_can_fill_keeps_no_other_waiting(shop: Shop) -> None:
     """It is covered by money in cold storage. Housekeeping takes both up, the larger one last, before the poll plans moves."""
     shop.credit("40", "eth")

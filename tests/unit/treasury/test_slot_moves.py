@@ -11,11 +11,13 @@ import pytest
 
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.rates import ConstantRates, Rates
+from chalicelib.domain.ids import TenantId
 from chalicelib.domain.times import iso
 from chalicelib.domain.treasury.collections import Distribution
 from chalicelib.domain.treasury.moves import Move, move_command
-from chalicelib.domain.versions import version_after
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.slot_shortages import LASTS_MS, SlotShortage
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.treasury.consolidation.budget import ConsolidationBudget
 from chalicelib.usecases.treasury.slots import UNPRICED_A_DAY, SlotMoves
@@ -44,10 +46,11 @@ class Slots(Treasury):
     def budget(self) -> ConsolidationBudget:
         return ConsolidationBudget(self.store, lambda _: self.rates, self.usd)
 
-    def short(self, units: int, wallet: str = HOT) -> None:
+    def short(self, units: int, wallet: str = HOT, payout: Withdrawal | None = None) -> None:
         asset = self.store.coins[self.coin].asset
         known = self.store.get(SlotShortage, network=NETWORK, asset=asset)
-        self.store.commit([Save(SlotShortage(NETWORK, asset, wallet, units, self.clock.now_ms(), version_after(known)))])
+        made = SlotShortage(NETWORK, asset, wallet, units, self.clock.now_ms(), version=version_after(known))
+        self.store.commit([Save(made if payout is None else replace(made, tenant=payout.tenant, withdrawal=payout.id))])
 
     def look(self) -> list[tuple[str, str, int]]:
         """What is under way after a look of the poll."""
@@ -174,6 +177,27 @@ def test_a_move_that_came_to_nothing_is_an_alarm_and_waits(caplog: pytest.LogCap
     world.clock.pass_ms(3_600_000)
     world.short(60 * USDT)
     assert world.look() == [(SECOND, HOT, 10 * USDT)]
+
+
+BEGUN, CANCELLED = {"status": "processing", "pending_reason": None}, {"status": "cancelled", "pending_reason": None}
+
+
+@pytest.mark.parametrize("after", [BEGUN, CANCELLED, {"pending_reason": "fees"}, {}], ids=["begun", "cancelled", "dear", "waits"])
+def test_nothing_more_is_moved_for_a_payout_that_lacks_nothing_more(after: dict[str, Any]) -> None:
+    """Its shortage counts for ten minutes, in which it takes what was moved for it, and its hot wallet has nothing again."""
+    world = Slots()
+    asset = world.store.coins["usdt"].asset
+    payout = Withdrawal("wd_1", TenantId("mch_1:live"), NETWORK, asset, 150 * USDT, THIRD, asset, 1, 1)
+    payout = replace(payout, pending_reason="liquidity")
+    world.has(100 * USDT, 100 * USDT, 100 * USDT)
+    world.store.commit([Save(payout)])
+    world.short(150 * USDT, payout=payout)
+    (move,) = world.look()
+    assert move[:2] == (SECOND, HOT) and move[2] >= 50 * USDT
+    world.settle(world.moves("distribution")[0])
+    world.has(0, 50 * USDT, 100 * USDT)
+    world.store.commit([Save(next_version(replace(payout, **after)))])
+    assert bool(world.look()) == (not after)
 
 
 def test_with_one_hot_wallet_nothing_is_read_or_moved() -> None:
