@@ -92,9 +92,12 @@ def _refuse(constraint: str) -> NoReturn:
 def _check_type(content_type: str | None) -> None:
     header = Message()
     header["content-type"] = content_type or ""
-    if content_type is None or header.get_content_type() != "application/json":
+    try:
+        kind, charset = header.get_content_type(), header.get_param("charset")
+    except (TypeError, ValueError):  # parameters in parts (RFC 2231) whose numbers are none
+        kind = charset = None
+    if content_type is None or kind != "application/json":
         _refuse("the content type must be application/json")
-    charset = header.get_param("charset")
     if charset is not None and str(charset).lower() not in ("utf-8", "utf8"):
         _refuse("the character set must be utf-8")
 
@@ -110,8 +113,8 @@ def _constant(name: str) -> NoReturn:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        once = iter(result)  # in the order of their first places
+        twice = next(name for name, _ in pairs if name != next(once, None))
         raise InvalidParameter.one(twice[:100], None, "must be there only once")
     return result
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-_BRACKETS_AND_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+_BRACKETS_AND_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+"""A string without an end is one, too, up to the end of the text: else each escaped quote in it would begin a search of its own."""
 
 
 def deeper_than(text: str, most: int) -> bool:

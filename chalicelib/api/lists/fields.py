@@ -204,7 +204,7 @@ def instant(sent: str, _: Catalogue | None = None) -> Interval:
         day, clock, zone = match.groups()
         # A plus sign that was not encoded comes as a blank.
         zone = (zone or "Z").upper().replace(" ", "+")
-        at = datetime.fromisoformat(f"{day}T{clock or '00:00'}{zone}")
+        at = datetime.fromisoformat(f"{day}T{clock or '00:00'}{zone}").astimezone(UTC)  # beyond the year 9999: OverflowError
         low = (at - _EPOCH) // timedelta(milliseconds=1)
     except (ValueError, OverflowError):
         raise ValueError("must be a time in ISO 8601 such as 2026-05-31T12:00:00Z, or a day such as 2026-05-31") from None

@@ -161,6 +161,8 @@ def test_a_test_key_makes_no_live_key(edge):
         ({"expires_at": "2027-02-30"}, "expires_at"),
         ({"expires_at": "20270101"}, "expires_at"),
         ({"expires_at": 5}, "expires_at"),
+        ({"expires_at": "9999-12-31T23:59:59-12:00"}, "expires_at"),
+        ({"expires_at": "0001-01-01T00:00:00+12:00"}, "expires_at"),
         ({"hash": "x"}, "hash"),
     ],
 )
