@@ -95,7 +95,7 @@ def _check_type(content_type: str | None) -> None:
     try:
         kind, charset = header.get_content_type(), header.get_param("charset")
     except (TypeError, ValueError):  # parameters in parts (RFC 2231) whose numbers are none
-        kind = charset = None
+        kind, charset = "", None
     if content_type is None or kind != "application/json":
         _refuse("the content type must be application/json")
     if charset is not None and str(charset).lower() not in ("utf-8", "utf8"):
