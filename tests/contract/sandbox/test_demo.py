@@ -68,7 +68,8 @@ def filled(running_aws: LocalAws) -> Iterator[tuple[LocalAws, Snapshot, dict[str
         patch.undo()
         wiring.forget()
         yield running_aws, taken, keys
-        boto3.client("cloudformation").delete_stack(StackName="gateway-demo")
+        for stack in ("gateway-demo", "gateway-demo-keys"):  # a worker that comes back to this module makes both again
+            boto3.client("cloudformation").delete_stack(StackName=stack)
 
 
 @pytest.fixture
