@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chalicelib.settings import APP
 
@@ -143,21 +143,8 @@ def topic_problem(stage: str, wanted: str | None) -> str | None:
 def _topic_of_last_time(stage: str) -> str:
     import boto3
 
-    formation = boto3.client("cloudformation")
-    if not _exists(formation, stack_name(stage)):
-        return ""
-    (stack,) = formation.describe_stacks(StackName=stack_name(stage))["Stacks"]
-    return next((p.get("ParameterValue", "") for p in stack.get("Parameters", []) if p.get("ParameterKey") == "AlarmTopic"), "")
+    from infra.deployment.extras import stands
+    from infra.deployment.stack_states import state_of
 
-
-def _exists(formation: Any, name: str) -> bool:
-    from botocore.exceptions import ClientError
-
-    try:
-        formation.describe_stacks(StackName=name)
-    except ClientError as error:
-        # CloudFormation has no code of its own for this.
-        if "does not exist" in error.response["Error"]["Message"]:
-            return False
-        raise
-    return True
+    formation, name = boto3.client("cloudformation"), stack_name(stage)
+    return "" if state_of(formation, name) is None else stands(formation, name).get("AlarmTopic", "")

@@ -13,16 +13,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from chalicelib.settings import APP, Settings
+from infra.deployment.patience import coded, patiently
 
 ANSWERS = "ReportBatchItemFailures"
 TRIES = 40
 """A mapping that was changed a moment ago takes no change. Two minutes; it is ready in seconds."""
 _WAIT_SECONDS = 3.0
+IN_USE = coded("ResourceInUseException")
 OFF = ("Disabled", "Disabling")
 _BUSY = ("Creating", "Updating", "Enabling")
 """Whether one is on or off behind a change is not told before its end."""
@@ -87,17 +90,22 @@ def wrong(wanted: Sequence[Consumer], found: Sequence[Mapping]) -> list[str]:
         ]
         for each in fits:
             if each.state != "Enabled":
-                cure = ": start-functions has it bring messages again" if each.state in OFF else ""
-                said.append(f"{each.function}: the mapping {each.uuid} is {each.state}{cure}")
+                said.append(f"{each.function}: the mapping {each.uuid} is {each.state}{_cure(each.state)}")
             if consumer.answers and not each.answers:
                 said.append(f"{each.function}: the mapping {each.uuid} ignores which messages failed ({ANSWERS} is not set)")
     return said
 
 
+def _cure(state: str) -> str:
+    if state in OFF:
+        return ": start-functions has it bring messages again"
+    return ": Lambda changes it, for seconds; look again" if state in _BUSY else ""
+
+
 def heed(
     client: Any, wanted: Sequence[Consumer], found: Sequence[Mapping], wait: Callable[[float], None] = time.sleep
 ) -> list[Mapping]:
-    """Set ReportBatchItemFailures where consumers of batches lack it, and wait until it is in force; those that were changed.
+    """Set ReportBatchItemFailures where consumers of batches lack it, and wait until each mapping is ready; the changed ones.
 
     Raises botocore's ClientError where AWS refuses, or a mapping stays busy.
     """
@@ -108,8 +116,9 @@ def heed(
         # The API's reference names true as the default of Enabled, and not whether that is of an update, too.
         off = {"Enabled": False} if state in OFF else {}
         _update(client, each.uuid, wait, FunctionResponseTypes=[ANSWERS], **off)
-    for each in changed:
-        _ready(client, each.uuid, wait)
+    for each in found:
+        if each in changed or each.state in _BUSY:
+            _ready(client, each.uuid, wait)
     return changed
 
 
@@ -153,15 +162,8 @@ def _refusal(client: Any, uuid: str) -> str:
 
 
 def _update(client: Any, uuid: str, wait: Callable[[float], None], **change: Any) -> None:
-    for left in reversed(range(TRIES)):
-        try:
-            client.update_event_source_mapping(UUID=uuid, **change)
-        except client.exceptions.ResourceInUseException:
-            if not left:
-                raise
-            wait(_WAIT_SECONDS)
-        else:
-            return
+    update = partial(client.update_event_source_mapping, UUID=uuid, **change)
+    patiently(update, IN_USE, partial(wait, _WAIT_SECONDS), TRIES)
 
 
 def _ready(client: Any, uuid: str, wait: Callable[[float], None]) -> str:

@@ -12,17 +12,21 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from chalicelib.settings import APP
 from infra.commands.common import CanNot
+from infra.deployment.patience import coded, patiently
 
 TAGS = {"application": APP, "purpose": "deployments"}
 _NOT_BLOCKED = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
 _TRIES = 10
 _WAIT_SECONDS = 3.0
+_COMING = coded("OperationAborted", "NoSuchBucket")
+"""Another call to it is under way, or the new bucket is not known everywhere yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +70,14 @@ def make_bucket(session: Any, wait: Callable[[float], None] = time.sleep) -> Buc
     Raises CanNot where the name is another account's; botocore's ClientError.
     """
     bucket = bucket_of(session)
-    for left in reversed(range(_TRIES)):
-        try:
-            if not _exists(bucket):
-                _create(bucket)
-            _set_up(bucket)
-            return bucket
-        except ClientError as error:
-            # Another call to it is under way, or the new bucket is not known everywhere yet.
-            if error.response["Error"]["Code"] not in ("OperationAborted", "NoSuchBucket") or not left:
-                raise
-        wait(_WAIT_SECONDS)
-    raise AssertionError("unreachable")
+    patiently(partial(_make, bucket), _COMING, partial(wait, _WAIT_SECONDS), _TRIES)
+    return bucket
+
+
+def _make(bucket: Bucket) -> None:
+    if not _exists(bucket):
+        _create(bucket)
+    _set_up(bucket)
 
 
 def _exists(bucket: Bucket) -> bool:

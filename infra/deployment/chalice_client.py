@@ -14,16 +14,17 @@ from collections.abc import Callable
 from typing import Any
 
 from botocore.config import Config
-from botocore.exceptions import ClientError
 from chalice.awsclient import LambdaClientError, TypedAWSClient
 from chalice.utils import UI
 
 from infra.deployment.lock import Lock
+from infra.deployment.patience import coded, patiently
 
 PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 11})
 """Repeats after waits of up to 20 seconds each. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html"""
 TRIES = 24
 """Two minutes, with Chalice's pause of five seconds."""
+_IS_BUSY = coded("ResourceConflictException")
 
 
 class Told(UI):
@@ -51,14 +52,10 @@ class Client(TypedAWSClient):
         """Make the API; its id. Raises botocore's ClientError, or a failure of the connection at once."""
         client: Any = self._session.create_client("apigateway", config=Config(retries={"total_max_attempts": 1}))
         body, kind = json.dumps(swagger_document, indent=2), {"endpointConfigurationTypes": endpoint_type}
-        for left in reversed(range(TRIES)):
-            try:
-                return str(client.import_rest_api(body=body, parameters=kind)["id"])
-            except client.exceptions.TooManyRequestsException:
-                if not left:
-                    raise
-            self._sleep(self.DELAY_TIME)
-        raise AssertionError("unreachable")
+        made = patiently(
+            lambda: client.import_rest_api(body=body, parameters=kind), coded("TooManyRequestsException"), self._pause, TRIES
+        )
+        return str(made["id"])
 
     def delete_function_concurrency(self, function_name: str) -> None:
         """Leave it: Chalice would start functions that an operator has stopped, and take the reserve of those that pay.
@@ -67,24 +64,15 @@ class Client(TypedAWSClient):
         """
 
     def _update_function_code(self, *arguments: Any, **named: Any) -> Any:
-        return self._patiently(lambda: super(Client, self)._update_function_code(*arguments, **named))
+        return patiently(lambda: super(Client, self)._update_function_code(*arguments, **named), _is_busy, self._pause, TRIES)
 
     def _do_update_function_config(self, *arguments: Any, **named: Any) -> None:
         """Chalice waits behind code and configuration. It is refused where the answer was lost, and botocore sent it twice."""
-        self._patiently(lambda: super(Client, self)._do_update_function_config(*arguments, **named))
+        patiently(lambda: super(Client, self)._do_update_function_config(*arguments, **named), _is_busy, self._pause, TRIES)
 
-    def _patiently(self, call: Callable[[], Any]) -> Any:
-        for left in reversed(range(TRIES)):
-            try:
-                return call()
-            except (LambdaClientError, ClientError) as error:
-                if not left or not _is_busy(error):
-                    raise
-            self._sleep(self.DELAY_TIME)
-        raise AssertionError("unreachable")
+    def _pause(self) -> None:
+        self._sleep(self.DELAY_TIME)
 
 
 def _is_busy(error: Exception) -> bool:
-    if isinstance(error, LambdaClientError):
-        error = error.original_error
-    return isinstance(error, ClientError) and error.response["Error"]["Code"] == "ResourceConflictException"
+    return _IS_BUSY(error.original_error if isinstance(error, LambdaClientError) else error)

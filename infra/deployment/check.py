@@ -18,7 +18,7 @@ from infra.deployment.adopt import adopted
 from infra.deployment.bucket import Bucket
 from infra.deployment.code import api_url
 from infra.deployment.mend import too_many
-from infra.deployment.stack_states import STANDS
+from infra.deployment.stack_states import STANDS, is_missing
 from infra.deployment.standing import Standing
 from infra.lambda_platform import Size
 from infra.stage_settings import differences
@@ -67,7 +67,7 @@ def _stack(formation: Any, name: str, file: Path) -> Iterator[str]:
         (stack,) = formation.describe_stacks(StackName=name)["Stacks"]
         sent = formation.get_template(StackName=name, TemplateStage="Original")["TemplateBody"]
     except ClientError as error:
-        if "does not exist" not in error.response["Error"]["Message"]:
+        if not is_missing(error):
             raise
         yield f"there is no stack {name}"
         return

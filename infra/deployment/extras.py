@@ -18,7 +18,7 @@ from infra.deploy import stack_name
 from infra.deployment import standing
 from infra.deployment.bucket import Bucket
 from infra.deployment.stack import send, upload
-from infra.deployment.stack_states import STANDS, demand, settled, state_of, takes_update
+from infra.deployment.stack_states import STANDS, demand, is_missing, settled, state_of, takes_update
 
 FOLDER = Path(__file__).resolve().parents[1] / "platform"
 _UNCHANGED = "No updates are to be performed"
@@ -238,7 +238,7 @@ def _events(formation: Any, name: str) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = formation.describe_stack_events(StackName=name)["StackEvents"]
     except ClientError as error:
-        if "does not exist" not in error.response["Error"]["Message"]:
+        if not is_missing(error):
             raise
         return []  # it was taken away a moment ago
     return found

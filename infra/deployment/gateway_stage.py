@@ -16,6 +16,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import boto3
@@ -25,6 +26,7 @@ from chalicelib.settings import APP
 from infra.commands.common import CanNot
 from infra.deployment.bucket import Bucket
 from infra.deployment.chalice_client import PATIENT
+from infra.deployment.patience import coded, patiently
 from infra.deployment.platform_settings import Platform, of_stage
 from infra.gateway_answers import API_STAGE
 
@@ -69,6 +71,7 @@ https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonAPIGateway
 """
 _TRIES, _WAIT_SECONDS = 12, 10.0
 """A role that was made a moment ago is not known everywhere yet, nor is one that was just set for the account."""
+_BAD_REQUEST = coded("BadRequestException")
 _ALL = "*/*"
 """All methods. The limits count for each of them by itself.
 https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-request-throttling.html
@@ -96,7 +99,7 @@ def settle(session: Any, bucket: Bucket, stage: str, api: str, wait: Callable[[f
     if any(change["op"] == "replace" and "accessLog" in change["path"] for change in changes) and not _role(gateway):
         _make_role(session, gateway, wait)
         said.append(f"API Gateway of this account and region writes logs by the role {ROLE} from now on")
-    _patiently(lambda: gateway.update_stage(restApiId=api, stageName=API_STAGE, patchOperations=changes), wait)
+    _with_role(lambda: gateway.update_stage(restApiId=api, stageName=API_STAGE, patchOperations=changes), wait)
     gateway.create_deployment(restApiId=api, stageName=API_STAGE)
     return [*said, f"API {api}: {_words(wanted)}"]
 
@@ -188,22 +191,20 @@ def _make_role(session: Any, gateway: Any, wait: Callable[[float], None]) -> Non
     if _role(gateway):
         return  # set by somebody else meanwhile
     change = {"op": "replace", "path": "/cloudwatchRoleArn", "value": arn}
-    _patiently(lambda: gateway.update_account(patchOperations=[change]), wait)
+    _with_role(lambda: gateway.update_account(patchOperations=[change]), wait)
 
 
-def _patiently(call: Callable[[], Any], wait: Callable[[float], None]) -> None:
-    for left in reversed(range(_TRIES)):
-        try:
-            call()
-        except ClientError as error:
-            told = error.response["Error"]
-            if told["Code"] != "BadRequestException" or "role" not in told["Message"].lower():
-                raise
-            if not left:
-                raise CanNot(
-                    f"API Gateway refuses the access log: {told['Message']} The account's role is never overwritten here: mend it,"
-                    f" or set platform.access_log to false in .chalice/config.json"
-                ) from error
-        else:
-            return
-        wait(_WAIT_SECONDS)
+def _with_role(call: Callable[[], Any], wait: Callable[[float], None]) -> None:
+    try:
+        patiently(call, _refuses_role, partial(wait, _WAIT_SECONDS), _TRIES)
+    except ClientError as error:
+        if not _refuses_role(error):
+            raise
+        raise CanNot(
+            f"API Gateway refuses the access log: {error.response['Error']['Message']} The account's role is never overwritten"
+            f" here: mend it, or set platform.access_log to false in .chalice/config.json"
+        ) from error
+
+
+def _refuses_role(error: Exception) -> bool:
+    return isinstance(error, ClientError) and _BAD_REQUEST(error) and "role" in error.response["Error"]["Message"].lower()

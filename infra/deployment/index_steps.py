@@ -33,7 +33,7 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Table:
     """A table that stands."""
 
     indexes: tuple[Index, ...]
@@ -47,7 +47,7 @@ class Standing:
     """ARN of the key that encrypts it."""
 
 
-def steps(text: str, stage: str, standing: Callable[[str], Standing | None]) -> list[str]:
+def steps(text: str, stage: str, standing: Callable[[str], Table | None]) -> list[str]:
     """The templates to send, one after the other; the last is `text`. `standing` looks a table up by its name."""
     ways = {logical: way for logical, properties in _tables(text).items() if (way := _way_of(properties, stage, standing))}
     longest = max(map(len, ways.values()), default=1)
@@ -56,7 +56,7 @@ def steps(text: str, stage: str, standing: Callable[[str], Standing | None]) -> 
     ]
 
 
-def keeping(text: str, stage: str, standing: Callable[[str], Standing | None]) -> str:
+def keeping(text: str, stage: str, standing: Callable[[str], Table | None]) -> str:
     """The template, with the indexes that its tables have beside: those whose names it does not have.
 
     Raises CanNot for one that has other keys there, or another projection: it would have to go before it comes anew.
@@ -95,7 +95,7 @@ def way(before: Sequence[Index], after: Sequence[Index]) -> list[list[Index]]:
     return found
 
 
-def table_of(dynamodb: Any, name: str) -> Standing | None:
+def table_of(dynamodb: Any, name: str) -> Table | None:
     """A table as it stands, None where there is none. Raises botocore's ClientError."""
     try:
         found = dynamodb.describe_table(TableName=name)["Table"]
@@ -108,7 +108,7 @@ def table_of(dynamodb: Any, name: str) -> Standing | None:
     busy = next((f"the {part} is {state}" for part, state in parts if state != "ACTIVE"), None)
     types = {each["AttributeName"]: each["AttributeType"] for each in found["AttributeDefinitions"]}
     key = found.get("SSEDescription", {}).get("KMSMasterKeyArn")
-    return Standing(tuple(map(_index, indexes)), types, busy, bool(found.get("DeletionProtectionEnabled")), key)
+    return Table(tuple(map(_index, indexes)), types, busy, bool(found.get("DeletionProtectionEnabled")), key)
 
 
 def wait_for_tables(dynamodb: Any, names: Sequence[str], tell: Callable[[str], None], wait: Callable[[float], None]) -> None:
@@ -126,7 +126,7 @@ def wait_for_tables(dynamodb: Any, names: Sequence[str], tell: Callable[[str], N
     raise CanNot(f"{told} for six hours now: run this again when it is ACTIVE")
 
 
-def as_they_stand(text: str, tables: Mapping[str, Standing]) -> str:
+def as_they_stand(text: str, tables: Mapping[str, Table]) -> str:
     """The template, with what these tables, by logical id, really have of what an update would change.
 
     An import takes the template's word for it: what is not there would never be made.
@@ -177,7 +177,7 @@ def _tables(text: str) -> dict[str, Any]:
     return {name: properties_of(each) for name, each in resources(text).items() if type_of(each) == "AWS::DynamoDB::Table"}
 
 
-def _way_of(properties: Any, stage: str, standing: Callable[[str], Standing | None]) -> list[dict[str, Any]]:
+def _way_of(properties: Any, stage: str, standing: Callable[[str], Table | None]) -> list[dict[str, Any]]:
     """A table's properties to replace, step by step; nothing where it does not stand or has what it is to have."""
     table = standing(named(of(properties, "TableName"), stage))
     if table is None:
@@ -185,7 +185,7 @@ def _way_of(properties: Any, stage: str, standing: Callable[[str], Standing | No
     return [_changed(properties, indexes, table) for indexes in way(table.indexes, _indexes(properties))]
 
 
-def _changed(properties: Any, indexes: Sequence[Index], table: Standing) -> dict[str, Any]:
+def _changed(properties: Any, indexes: Sequence[Index], table: Table) -> dict[str, Any]:
     """A table's properties to replace, for it to have these indexes, which are the template's or stand."""
     types = {**table.types, **{a["AttributeName"]: a["AttributeType"] for a in plain(of(properties, "AttributeDefinitions"))}}
     own = [key["AttributeName"] for key in plain(of(properties, "KeySchema"))]

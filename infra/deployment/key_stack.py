@@ -26,7 +26,7 @@ from botocore.exceptions import ClientError
 
 from chalicelib.settings import APP, Settings
 from infra.commands.common import CanNot
-from infra.deployment.stack import Given, Stack, Standing
+from infra.deployment.stack import Existing, Given, Stack
 from infra.deployment.template_nodes import (
     KEEPING,
     KEY_TYPES,
@@ -159,7 +159,7 @@ def _lost(before: _Policy, after: _Policy) -> set[str]:
     }
 
 
-def outside(kms: Any, stage: str, inside: Collection[str]) -> dict[str, Standing]:
+def outside(kms: Any, stage: str, inside: Collection[str]) -> dict[str, Existing]:
     """The template's keys and aliases that stand beside what is `inside`, by logical id. Raises botocore's ClientError."""
     found = _standing(KEYS.read_text(), stage, aliases(kms))
     return {logical: each for logical, each in found.items() if logical not in inside}
@@ -184,7 +184,7 @@ def _listed(kms: Any) -> list[dict[str, str]]:
     return [each for page in pages for each in page["Aliases"] if each.get("TargetKeyId")]
 
 
-def _standing(text: str, stage: str, known: Mapping[str, str]) -> dict[str, Standing]:
+def _standing(text: str, stage: str, known: Mapping[str, str]) -> dict[str, Existing]:
     """The template's aliases that stand, and the keys behind them, by logical id."""
     found = {}
     for logical, resource in resources(text).items():
@@ -192,12 +192,12 @@ def _standing(text: str, stage: str, known: Mapping[str, str]) -> dict[str, Stan
             continue
         alias = named(of(properties_of(resource), "AliasName"), stage)
         if alias in known:
-            found[str(of(properties_of(resource), "TargetKeyId").value)] = Standing("AWS::KMS::Key", {"KeyId": known[alias]})
-            found[logical] = Standing("AWS::KMS::Alias", {"AliasName": alias})
+            found[str(of(properties_of(resource), "TargetKeyId").value)] = Existing("AWS::KMS::Key", {"KeyId": known[alias]})
+            found[logical] = Existing("AWS::KMS::Alias", {"AliasName": alias})
     return found
 
 
-def _demand_in_use(kms: Any, lacking: Mapping[str, Standing]) -> None:
+def _demand_in_use(kms: Any, lacking: Mapping[str, Existing]) -> None:
     """An import takes a key as it is, and an alias leads to it until it is gone: one that is being deleted would be a new stage's.
 
     https://docs.aws.amazon.com/kms/latest/developerguide/deleting-keys.html

@@ -7,14 +7,17 @@ https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from infra.deployment.adopt import kept
+from infra.deployment.patience import patiently
 from infra.deployment.record import Resource
 from infra.deployment.standing import QueueMapping, Standing
-from infra.mappings import TRIES, Consumer
+from infra.mappings import IN_USE, TRIES, Consumer
 
 _WAIT_SECONDS = 3.0
 
@@ -37,14 +40,5 @@ def take_away(client: Any, mappings: Sequence[QueueMapping], wait: Callable[[flo
 
 
 def _delete(client: Any, uuid: str, wait: Callable[[float], None]) -> None:
-    for left in reversed(range(TRIES)):
-        try:
-            client.delete_event_source_mapping(UUID=uuid)
-        except client.exceptions.ResourceNotFoundException:
-            return
-        except client.exceptions.ResourceInUseException:
-            if not left:
-                raise
-            wait(_WAIT_SECONDS)
-        else:
-            return
+    with contextlib.suppress(client.exceptions.ResourceNotFoundException):
+        patiently(partial(client.delete_event_source_mapping, UUID=uuid), IN_USE, partial(wait, _WAIT_SECONDS), TRIES)

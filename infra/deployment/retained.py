@@ -12,7 +12,7 @@ from chalicelib.settings import APP
 from infra.commands.common import CanNot
 from infra.deployment import index_steps
 from infra.deployment.bucket import Bucket
-from infra.deployment.stack import Given, Stack, Standing
+from infra.deployment.stack import Existing, Given, Stack
 from infra.deployment.template_nodes import applies, named, of, properties_of, replaced, resources, retaining, type_of
 
 TABLE, BUCKET, LOGS = "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::Logs::LogGroup"
@@ -22,10 +22,10 @@ TABLE, BUCKET, LOGS = "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::Logs::Log
 class Outside:
     """What stands of the template and is not in its stack, by logical id."""
 
-    tables: Mapping[str, index_steps.Standing]
+    tables: Mapping[str, index_steps.Table]
     groups: Mapping[str, int | None]
     """Days that a log group keeps what it has, None for ever."""
-    found: Mapping[str, Standing]
+    found: Mapping[str, Existing]
     """All of it, the bucket too."""
 
 
@@ -39,9 +39,9 @@ def look(session: Any, text: str, stage: str, inside: Collection[str], bucket: B
     tables = _tables(session.client("dynamodb"), text, stage, wanted)
     groups = _groups(session.client("logs"), text, stage, wanted)
     found = {
-        **{logical: Standing(TABLE, {"TableName": _name(text, stage, logical, "TableName")}) for logical in tables},
+        **{logical: Existing(TABLE, {"TableName": _name(text, stage, logical, "TableName")}) for logical in tables},
         **_buckets(session.client("s3"), text, stage, wanted, bucket),
-        **{logical: Standing(LOGS, {"LogGroupName": _name(text, stage, logical, "LogGroupName")}) for logical in groups},
+        **{logical: Existing(LOGS, {"LogGroupName": _name(text, stage, logical, "LogGroupName")}) for logical in groups},
     }
     return Outside(tables, groups, found)
 
@@ -87,7 +87,7 @@ def unprotected(dynamodb: Any, text: str, stage: str) -> list[str]:
     return [name for name, table in found.items() if table and not table.protected]
 
 
-def _tables(dynamodb: Any, text: str, stage: str, wanted: list[str]) -> dict[str, index_steps.Standing]:
+def _tables(dynamodb: Any, text: str, stage: str, wanted: list[str]) -> dict[str, index_steps.Table]:
     found = {}
     for logical in wanted:
         if type_of(resources(text)[logical]) == TABLE:
@@ -97,7 +97,7 @@ def _tables(dynamodb: Any, text: str, stage: str, wanted: list[str]) -> dict[str
     return found
 
 
-def _buckets(s3: Any, text: str, stage: str, wanted: list[str], bucket: Bucket) -> dict[str, Standing]:
+def _buckets(s3: Any, text: str, stage: str, wanted: list[str], bucket: Bucket) -> dict[str, Existing]:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListBuckets.html lists the account's own, and no other's."""
     found = {}
     for logical in wanted:
@@ -105,7 +105,7 @@ def _buckets(s3: Any, text: str, stage: str, wanted: list[str], bucket: Bucket) 
             name = _name(text, stage, logical, "BucketName")
             name = name.replace("${AWS::AccountId}", bucket.owner).replace("${AWS::Region}", bucket.region)
             if name in [each["Name"] for each in s3.list_buckets()["Buckets"]]:
-                found[logical] = Standing(BUCKET, {"BucketName": name})
+                found[logical] = Existing(BUCKET, {"BucketName": name})
     return found
 
 

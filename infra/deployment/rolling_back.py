@@ -10,16 +10,19 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from infra.deployment import versions as kept
 from infra.deployment.lock import Lock
+from infra.deployment.patience import coded, patiently
 from infra.deployment.standing import Function
 from infra.deployment.versions import Version, Versions
 
 TRIES = 40
 _WAIT_SECONDS = 3.0
 _UPDATED = "function_updated_v2"
+_BEING_CHANGED = coded("ResourceConflictException")
 
 
 def preview(functions: Mapping[str, Function], known: Versions, target: Version) -> list[str]:
@@ -76,19 +79,11 @@ def _update(client: Any, lock: Lock, function: Function, target: Version, wait: 
     code: dict[str, Any] = {"S3Bucket": lock.bucket.name, "S3Key": target.key(lock.stage)}
     if target.architecture:
         code["Architectures"] = [target.architecture]
-    _patiently(client, client.update_function_code, {"FunctionName": function.name, **code}, wait)
+    _change(client, client.update_function_code, {"FunctionName": function.name, **code}, wait)
     if _other_runtime(function, target):
-        _patiently(client, client.update_function_configuration, {"FunctionName": function.name, "Runtime": target.runtime}, wait)
+        _change(client, client.update_function_configuration, {"FunctionName": function.name, "Runtime": target.runtime}, wait)
 
 
-def _patiently(client: Any, call: Callable[..., Any], arguments: dict[str, Any], wait: Callable[[float], None]) -> None:
-    for left in reversed(range(TRIES)):
-        try:
-            call(**arguments)
-        except client.exceptions.ResourceConflictException:  # it is being changed
-            if not left:
-                raise
-            wait(_WAIT_SECONDS)
-        else:
-            client.get_waiter(_UPDATED).wait(FunctionName=arguments["FunctionName"])
-            return
+def _change(client: Any, call: Callable[..., Any], arguments: dict[str, Any], wait: Callable[[float], None]) -> None:
+    patiently(partial(call, **arguments), _BEING_CHANGED, partial(wait, _WAIT_SECONDS), TRIES)
+    client.get_waiter(_UPDATED).wait(FunctionName=arguments["FunctionName"])

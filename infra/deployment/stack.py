@@ -6,13 +6,15 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from infra.commands.common import CanNot
 from infra.deployment.bucket import Bucket
-from infra.deployment.stack_states import CHANGE_SET, Wait, change_set_waits, demand, state_of, takes_update
+from infra.deployment.patience import patiently
+from infra.deployment.stack_states import CHANGE_SET, Wait, change_set_waits, demand, is_missing, state_of, takes_update
 from infra.deployment.template_nodes import joined, section
 
 _TRIES = 20
@@ -23,7 +25,7 @@ Given = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Existing:
     """A resource that stands outside of its stack: its type, and what identifies it there."""
 
     type: str
@@ -77,7 +79,7 @@ class Stack:
             raise
         demand(self.formation, self.name, "UPDATE_COMPLETE", self.wait)
 
-    def bring_in(self, text: str, given: Given, found: Mapping[str, Standing]) -> None:
+    def bring_in(self, text: str, given: Given, found: Mapping[str, Existing]) -> None:
         """Give it what stands already, by logical ids of `text`, as that describes it; a new stack where there is none.
 
         The template of an import holds what the stack holds and what comes in, and nothing else: an import neither makes, changes
@@ -154,8 +156,7 @@ def listed(formation: Any, name: str) -> list[dict[str, Any]] | None:
         pages = formation.get_paginator("list_stack_resources").paginate(StackName=name)
         return [each for page in pages for each in page["StackResourceSummaries"]]
     except ClientError as error:
-        # CloudFormation has no code of its own for this.
-        if "does not exist" in error.response["Error"]["Message"]:
+        if is_missing(error):
             return None
         raise
 
@@ -165,15 +166,11 @@ def send(call: Callable[..., Any], arguments: dict[str, Any], wait: Wait) -> Non
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketVersioning.html
     """
-    for left in reversed(range(_TRIES)):
-        try:
-            call(**arguments)
-        except ClientError as error:
-            if not left or "S3 error" not in error.response["Error"]["Message"]:
-                raise
-            wait(_WAIT_SECONDS)
-        else:
-            return
+    patiently(partial(call, **arguments), _finds_no_template, partial(wait, _WAIT_SECONDS), _TRIES)
+
+
+def _finds_no_template(error: Exception) -> bool:
+    return isinstance(error, ClientError) and "S3 error" in error.response["Error"]["Message"]
 
 
 def upload(bucket: Bucket, text: str) -> str:

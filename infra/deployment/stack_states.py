@@ -96,11 +96,15 @@ def state_of(formation: Any, name: str) -> str | None:
     try:
         (stack,) = formation.describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
-        # CloudFormation has no code of its own for this.
-        if "does not exist" in error.response["Error"]["Message"]:
+        if is_missing(error):
             return None
         raise
     return str(stack["StackStatus"])
+
+
+def is_missing(error: ClientError) -> bool:
+    """Whether CloudFormation says that there is no such stack: it has no code of its own for this."""
+    return "does not exist" in error.response["Error"]["Message"]
 
 
 def change_set_waits(formation: Any, name: str, wait: Wait = time.sleep) -> bool:

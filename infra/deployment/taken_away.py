@@ -65,7 +65,7 @@ class Way:
             for name in sorted({index.name for index in {*wanted} ^ {*stands.indexes}})
         ]
 
-    def _look(self, table: str) -> index_steps.Standing | None:
+    def _look(self, table: str) -> index_steps.Table | None:
         return index_steps.table_of(self.dynamodb, table)
 
     def _wait(self) -> None:
@@ -94,7 +94,7 @@ def let_go(main: Stack, text: str) -> list[str]:
     return [f"{logical} ({kind})" for logical, kind in _gone(main, text).items() if kind in _STAY]
 
 
-def keeping(main: Stack, text: str, stage: str, look: Callable[[str], index_steps.Standing | None]) -> str:
+def keeping(main: Stack, text: str, stage: str, look: Callable[[str], index_steps.Table | None]) -> str:
     """The template, with all that its stack holds beside, and the indexes that tables have beside: functions that run may need it.
     `look` finds a table by its name.
 

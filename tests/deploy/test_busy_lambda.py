@@ -128,7 +128,7 @@ def test_a_rollback_waits_between_code_and_runtime(client: Client, role: str, cl
         (functions.update_function_code, {"ZipFile": package("1")}),
         (functions.update_function_configuration, {"Runtime": "python3.11"}),
     ):
-        rolling_back._patiently(functions, call, {"FunctionName": NAME, **given}, clock.sleep)
+        rolling_back._change(functions, call, {"FunctionName": NAME, **given}, clock.sleep)
         assert told() == ("Active", "Successful")
 
 
@@ -168,6 +168,16 @@ def test_a_stopped_mapping_that_was_just_updated_is_known_as_stopped(
     assert [each.uuid for each in mappings.start(functions, [NAME], clock.sleep)] == [mapping] * stopped
     clock.sleep(60)
     assert state(mapping) == "Enabled"
+
+
+def test_a_deploy_waits_for_mappings_that_chalice_has_just_made(client: Client, mapping: str, clock: Clock) -> None:
+    """Those that it sets nothing of, too: the check behind it would call them wrong."""
+    functions, wanted = boto3.client("lambda"), [Consumer(NAME, NAME, False)]
+    found = mappings.standing(functions, [NAME])
+    (said,) = mappings.wrong(wanted, found)
+    assert said == f"{NAME}: the mapping {mapping} is Creating: Lambda changes it, for seconds; look again"
+    assert mappings.heed(functions, wanted, found, clock.sleep) == []
+    assert mappings.wrong(wanted, mappings.standing(functions, [NAME])) == []
 
 
 def test_mappings_are_changed_and_deleted_once_they_are_ready(client: Client, mapping: str, clock: Clock) -> None:

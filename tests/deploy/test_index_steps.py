@@ -13,7 +13,7 @@ from moto import mock_aws
 from infra.commands.common import CanNot
 from infra.deploy import TEMPLATE, create_stack
 from infra.deployment import index_steps
-from infra.deployment.index_steps import Index, Standing, steps, table_of, wait_for_tables, way
+from infra.deployment.index_steps import Index, Table, steps, table_of, wait_for_tables, way
 from infra.deployment.stack import Stack
 from infra.deployment.taken_away import Way
 from infra.local import repairs
@@ -65,7 +65,7 @@ def test_templates_between_change_indexes_alone() -> None:
     wanted = properties(text, "RecordsTable")
     count = len(wanted["GlobalSecondaryIndexes"])
     assert count > 1
-    bare = Standing((), {"pk": "S", "sk": "S"}, None)
+    bare = Table((), {"pk": "S", "sk": "S"}, None)
     found = steps(text, "prod", lambda name: bare if name == "gateway-prod-records" else None)
     assert len(found) == count and found[-1] == text
     for n, each in enumerate(found[:-1]):

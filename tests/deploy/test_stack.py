@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from infra.commands.common import CanNot
 from infra.deployment.bucket import make_bucket
-from infra.deployment.stack import Stack, Standing
+from infra.deployment.stack import Existing, Stack
 from infra.deployment.stack_states import CHANGE_SET
 from infra.local import repairs
 
@@ -94,7 +94,7 @@ def test_a_refusal_is_not_swallowed(made: Made, operation: str) -> None:
         (stack.update if operation == "update_stack" else stack.make)(TEXT, GIVEN)
 
 
-IMPORTED = {"Ledger": Standing("AWS::DynamoDB::Table", {"TableName": "gateway-demo-ledger"})}
+IMPORTED = {"Ledger": Existing("AWS::DynamoDB::Table", {"TableName": "gateway-demo-ledger"})}
 NONE = ("describe_stacks", "Stack with id gateway-demo does not exist")
 
 
