@@ -51,6 +51,7 @@ STUCK = {
 """States that no update ends, and what to do."""
 CHANGE_SET = "gateway-brings-back"
 """The name of our change sets, which import what stands already."""
+_STARTS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "IMPORT_IN_PROGRESS", "DELETE_IN_PROGRESS")
 _STEP = 5.0  # seconds
 _STEPS = 720  # an hour
 
@@ -151,11 +152,16 @@ def _is_there(resource: dict[str, Any]) -> bool:
 
 
 def _first_failure(formation: Any, name: str) -> str:
-    """Why, as the first failure since the last start says it: the later ones are its consequences."""
+    """Why, as the first failure since the last start says it: the later ones are its consequences. A page of events is less than
+    a rollback writes: two for each resource.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackEvents.html
+    """
     reason = "look at its events"
-    for event in formation.describe_stack_events(StackName=name)["StackEvents"]:  # newest first
+    pages = formation.get_paginator("describe_stack_events").paginate(StackName=name)
+    for event in (event for page in pages for event in page["StackEvents"]):  # newest first
         if event["ResourceStatus"].endswith("_FAILED") and event.get("ResourceStatusReason"):
             reason = f"{event['LogicalResourceId']}: {event['ResourceStatusReason']}"
-        if event["LogicalResourceId"] == name and event["ResourceStatus"] in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"):
+        if event["LogicalResourceId"] == name and event["ResourceStatus"] in _STARTS:
             break
     return reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,14 +31,13 @@ class Formation:
         return {"Stacks": [{"StackStatus": state}]}
 
     def get_paginator(self, operation: str) -> Any:
-        assert operation == "list_stack_resources"
-        return self
-
-    def paginate(self, StackName: str) -> Any:
-        return [{"StackResourceSummaries": self.resources}]
+        pages: list[Any] = [{"StackResourceSummaries": self.resources}]
+        if operation == "describe_stack_events":
+            pages = [{"StackEvents": self.events[first : first + 100]} for first in range(0, len(self.events), 100)]
+        return SimpleNamespace(paginate=lambda StackName: pages)
 
     def describe_stack_events(self, StackName: str) -> dict[str, Any]:
-        return {"StackEvents": self.events}
+        return {"StackEvents": self.events[:100], "NextToken": "more"}
 
     def describe_change_set(self, StackName: str, ChangeSetName: str) -> dict[str, Any]:
         if self.change_sets:
@@ -163,10 +163,34 @@ def test_a_change_that_was_rolled_back_is_tried_again() -> None:
         demand(Formation("UPDATE_ROLLBACK_COMPLETE", events=[failed]), NAME, "UPDATE_COMPLETE", no_wait)
 
 
-def test_the_first_failure_of_the_last_run_is_told() -> None:
-    def event(what: str, state: str, reason: str = "") -> dict[str, str]:
-        return {"LogicalResourceId": what, "ResourceStatus": state, "ResourceStatusReason": reason}
+def event(what: str, state: str, reason: str = "") -> dict[str, str]:
+    return {"LogicalResourceId": what, "ResourceStatus": state, "ResourceStatusReason": reason}
 
+
+def test_the_first_failure_is_told_behind_a_long_rollback() -> None:
+    """Rolling back writes two events of each resource, more than a page has."""
+    events = [
+        event(NAME, "ROLLBACK_COMPLETE"),
+        *(event(f"Queue{n}", state) for n in range(75) for state in ("DELETE_COMPLETE", "DELETE_IN_PROGRESS")),
+        event(NAME, "ROLLBACK_IN_PROGRESS", "The following resource(s) failed to create: [Topic]"),
+        event("Topic", "CREATE_FAILED", "no such topic"),
+        event(NAME, "CREATE_IN_PROGRESS", "User Initiated"),
+    ]
+    with pytest.raises(CanNot, match="ROLLBACK_COMPLETE: Topic: no such topic"):
+        demand(Formation("ROLLBACK_COMPLETE", events=events), NAME, "CREATE_COMPLETE", no_wait)
+
+
+def test_a_failure_of_an_earlier_run_is_not_told() -> None:
+    events = [
+        event(NAME, "IMPORT_ROLLBACK_COMPLETE"),
+        event(NAME, "IMPORT_IN_PROGRESS", "User Initiated"),
+        event("ChainTable", "UPDATE_FAILED", "of last week"),
+    ]
+    with pytest.raises(CanNot, match="IMPORT_ROLLBACK_COMPLETE: look at its events"):
+        demand(Formation("IMPORT_ROLLBACK_COMPLETE", events=events), NAME, "IMPORT_COMPLETE", no_wait)
+
+
+def test_the_first_failure_of_the_last_run_is_told() -> None:
     events = [
         event(NAME, "UPDATE_ROLLBACK_COMPLETE"),
         event("WorkTable", "UPDATE_FAILED", "Resource update cancelled"),
