@@ -138,6 +138,8 @@ def delete(args: argparse.Namespace) -> int:
     bucket = bucket_of(boto3)
     if blocking := extras.in_the_way(boto3.client("cloudformation"), args.stage):
         raise CanNot(f"the API can not go before: {', '.join(f'platform {name} --unmap' for name in blocking)}")
+    if names := extras.inside(boto3.client("lambda"), args.stage):
+        raise CanNot(f"{', '.join(names)}: still in a network. {extras.LEAVE}")
     for line in taking_down.preview(boto3, bucket, args.stage, PROJECT):
         print(line)
     if not args.yes:

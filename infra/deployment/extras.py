@@ -13,6 +13,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from chalicelib.settings import APP
 from infra.commands.common import CanNot
 from infra.deploy import stack_name
 from infra.deployment import standing
@@ -23,6 +24,10 @@ from infra.deployment.stack_states import STANDS, demand, is_missing, settled, s
 FOLDER = Path(__file__).resolve().parents[1] / "platform"
 _UNCHANGED = "No updates are to be performed"
 _RECORD = "Content of DNS Record is"
+LEAVE = (
+    "Set subnet_ids and security_group_ids to [] in .chalice/config.json, and deploy: Lambda deletes the network interfaces by the"
+    " functions' roles. Go on once aws ec2 describe-network-interfaces shows none"
+)
 
 Wait = Callable[[float], None]
 Tell = Callable[[str], None]
@@ -135,11 +140,21 @@ def put_up(
 def take_down(session: Any, stage: str, extra: Extra, wait: Wait = time.sleep) -> None:
     """Delete the stack, and wait until it is gone. Safe to repeat. Raises CanNot where functions use it; botocore's ClientError."""
     formation, name = session.client("cloudformation"), extra_stack(stage, extra)
-    if extra.name == "network" and (inside := _inside(session.client("lambda"), stage)):
-        raise CanNot(f"{', '.join(inside)}: still in the network. Take subnet_ids out of .chalice/config.json, and deploy first")
+    if extra.name == "network" and (names := inside(session.client("lambda"), stage)):
+        raise CanNot(f"{', '.join(names)}: still in the network. {LEAVE}")
     formation.delete_stack(StackName=name)
     if (state := settled(formation, name, wait)) is not None:
-        raise CanNot(f"the stack {name} is {state}: look at its events, and run this again")
+        raise CanNot(f"the stack {name} is {state}: look at its events, and run this again{_left(extra, stage)}")
+
+
+def _left(extra: Extra, stage: str) -> str:
+    """Interfaces whose function is gone with its role are left, and the stack does not go before them."""
+    if extra.name != "network":
+        return ""
+    named = f"Name=description,Values='AWS Lambda VPC ENI-{APP}-{stage}*'"
+    return (
+        f". Interfaces that functions left: aws ec2 describe-network-interfaces --filters {named}, aws ec2 delete-network-interface"
+    )
 
 
 def plan(session: Any, stage: str, extra: Extra, given: Mapping[str, str]) -> Iterator[str]:
@@ -209,7 +224,7 @@ def _parameters(
     ]
 
 
-def _inside(client: Any, stage: str) -> list[str]:
+def inside(client: Any, stage: str) -> list[str]:
     """The functions that a network of the operator's holds. Raises botocore's ClientError."""
     names = standing.function_names(client, stage)
     found = ((name, client.get_function_configuration(FunctionName=name).get("VpcConfig", {})) for name in names)

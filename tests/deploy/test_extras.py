@@ -280,12 +280,19 @@ def test_a_network_is_not_taken_from_its_functions(
     assert main(["--stage", STAGE, "platform", "network", "--yes"]) == 0
     formation.outputs = {"Addresses": "192.0.2.1,192.0.2.2"}
     inside = ["gateway-prod-poll_tron"]
-    monkeypatch.setattr(extras, "_inside", lambda client, stage: inside)
+    monkeypatch.setattr(extras, "inside", lambda client, stage: inside)
     assert main(["--stage", STAGE, "platform", "network", "--remove", "--yes"]) == 1
     said = capsys.readouterr()
     assert "Addresses: 192.0.2.1,192.0.2.2" in said.out and "gateway-prod-poll_tron: still in the network" in said.err
     assert formation.stacks.keys() == {"gateway-prod-network"}
+    assert main(["--stage", STAGE, "delete", "--yes"]) == 1
+    assert "gateway-prod-poll_tron: still in a network. Set subnet_ids and security_group_ids" in capsys.readouterr().err
     inside.clear()
+    with monkeypatch.context() as left:
+        left.setattr(extras, "settled", lambda *_: "DELETE_FAILED")
+        with pytest.raises(CanNot, match=r"DELETE_FAILED: .* aws ec2 delete-network-interface"):
+            extras.take_down(boto3, STAGE, NETWORK)
+    put_up(bucket, NETWORK)
     for _ in range(2):
         assert main(["--stage", STAGE, "platform", "network", "--remove", "--yes"]) == 0
     assert formation.stacks == {} and "there is no stack gateway-prod-network" in capsys.readouterr().out
@@ -299,7 +306,7 @@ def test_functions_in_a_network_are_found() -> None:
         stub.add_response("list_functions", {"Functions": listed})
         stub.add_response("get_function_configuration", {"VpcConfig": {"SubnetIds": ["subnet-1"]}}, {"FunctionName": names[0]})
         stub.add_response("get_function_configuration", {"VpcConfig": {"SubnetIds": []}}, {"FunctionName": names[1]})
-        assert extras._inside(client, STAGE) == ["gateway-prod-payout"]
+        assert extras.inside(client, STAGE) == ["gateway-prod-payout"]
         stub.assert_no_pending_responses()
 
 

@@ -19,11 +19,12 @@ from infra.network_rights import network_of, rights
     ("config", "inside"),
     [
         ({}, False),
-        ({"subnet_ids": []}, False),
         ({"subnet_ids": ["subnet-1"]}, True),
         ({"stages": {"prod": {"subnet_ids": ["subnet-1"]}}}, True),
         ({"stages": {"demo": {"subnet_ids": ["subnet-1"]}}}, False),
         ({"stages": {"prod": {"lambda_functions": {"payout": {"subnet_ids": ["subnet-1"]}}}}}, True),
+        ({"stages": {"prod": {"subnet_ids": [], "security_group_ids": []}}}, True),  # they leave it: Lambda deletes interfaces
+        ({"stages": {"prod": {}}}, False),
     ],
 )
 def test_roles_have_them_where_functions_have_subnets(tmp_path: Path, config: dict[str, Any], inside: bool) -> None:
@@ -50,6 +51,17 @@ def test_chalice_puts_a_stages_functions_there() -> None:
     given = {"subnet_ids": ["subnet-1", "subnet-2"], "security_group_ids": ["sg-1"]}
     config = Config(chalice_stage="prod", function_name="payout", config_from_disk={"stages": {"prod": given}})
     assert (config.subnet_ids, config.security_group_ids) == (["subnet-1", "subnet-2"], ["sg-1"])
+
+
+def test_functions_with_empty_lists_are_taken_out_of_it(tmp_path: Path) -> None:
+    from chalice.config import Config
+    from chalice.deploy.appgraph import ApplicationGraphBuilder
+
+    given = {"stages": {"prod": {"subnet_ids": [], "security_group_ids": []}}}
+    (tmp_path / "config.json").write_text(json.dumps(given))
+    config = Config(chalice_stage="prod", function_name="payout", config_from_disk=given)
+    assert ApplicationGraphBuilder()._get_vpc_params("payout", config) == ([], [])
+    assert str(network_rights.declared("prod", "payout", tmp_path / "config.json")) == "no network"
 
 
 @pytest.mark.parametrize(
