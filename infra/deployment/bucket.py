@@ -124,7 +124,7 @@ def _set_up(bucket: Bucket) -> None:
     """
     s3, whose = bucket.client, bucket.whose
     s3.put_public_access_block(**whose, PublicAccessBlockConfiguration=dict.fromkeys(_NOT_BLOCKED, True))
-    # An object written while this spreads may be hidden for some minutes; those who read one here try again.
+    # An object written while this spreads may be hidden for some minutes: templates are asked for again, the lock is renewed later.
     # https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketVersioning.html
     s3.put_bucket_versioning(**whose, VersioningConfiguration={"Status": "Enabled"})
     encrypted = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}

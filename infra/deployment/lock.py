@@ -72,14 +72,18 @@ class Lock:
         raise CanNot(f"others take the lock of stage {self.stage} at the same time: try again")
 
     def renew(self) -> None:
-        """Say that the deploy lives. Raises botocore's ClientError, BotoCoreError where S3 can not be asked."""
+        """Say that the deploy lives. Where nobody has the lock it is not renewed, and not lost: a new bucket may hide what
+        is in it for minutes. Raises botocore's ClientError, BotoCoreError where S3 can not be asked.
+
+        https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketVersioning.html
+        """
         if self._put(IfMatch=self._etag):
             return
         held = self._read()
         if held is not None and held["token"] == self.token:
             self._have(held["etag"])
-        else:
-            self._lost = held["who"] if held else "somebody who took it away"
+        elif held is not None:
+            self._lost = held["who"]
 
     def demand(self) -> None:
         """Raises CanNot unless the lock is still ours: two who deploy at a time would leave a mixture."""
@@ -87,7 +91,8 @@ class Lock:
             raise CanNot(f"the lock of stage {self.stage} was taken over by {self._lost}: look at what it did, then run this again")
         if time.monotonic() - self._renewed > _DOUBTFUL:
             raise CanNot(
-                f"the lock of stage {self.stage} could not be renewed for four minutes: S3 can not be reached. Run this again"
+                f"the lock of stage {self.stage} could not be renewed for four minutes: S3 can not be reached, or somebody"
+                " took it away. Run this again"
             )
 
     def release(self) -> None:

@@ -86,6 +86,26 @@ def test_a_dead_ones_is_taken_over_by_one_and_the_dead_one_stops(bucket: Bucket,
     second.demand()
 
 
+def test_one_that_a_new_bucket_hides_for_a_while_is_not_lost(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Lock(bucket, STAGE)
+    held.take(no_wait)
+    before = held._renewed
+    with monkeypatch.context() as hidden:
+        gone = ClientError({"Error": {"Code": "NoSuchKey", "Message": "hidden"}}, "GetObject")
+
+        def refuse(**_: Any) -> None:
+            raise gone
+
+        hidden.setattr(bucket.client, "put_object", refuse)
+        hidden.setattr(bucket.client, "get_object", refuse)
+        held.renew()
+    held.demand()
+    assert held._renewed == before, "it does not live longer by that"
+    held.renew()
+    held.demand()
+    assert held._renewed > before
+
+
 def test_of_two_who_take_it_over_one_succeeds(bucket: Bucket, later: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     Lock(bucket, STAGE).take(no_wait)
     later(DEAD + 1)
